@@ -1,0 +1,368 @@
+/* rueda.h: combine tensors between the processes of a job.
+ *
+ * A complete program. Build it with `cc sum.c $(pkg-config --cflags --libs rueda)`
+ * and start it with `rueda run -np 4 ./a.out`; every rank prints 6 = 0 + 1 + 2 + 3.
+ *
+ *     #include <rueda.h>
+ *     #include <stdio.h>
+ *
+ *     int main(void)
+ *     {
+ *         if (rueda_init(NULL) != RUEDA_OK)
+ *             return fprintf(stderr, "%s\n", rueda_error()), 1;
+ *         float value = (float)rueda_rank();
+ *         int64_t shape[] = {1};
+ *         rueda_tensor tensor = RUEDA_TENSOR("value", &value, RUEDA_F32, 1, shape);
+ *         rueda_options options = RUEDA_OPTIONS(RUEDA_SUM);
+ *         if (rueda_allreduce(&tensor, &options, NULL) != RUEDA_OK)
+ *             return fprintf(stderr, "%s\n", rueda_error()), 1;
+ *         printf("rank %d of %d: %g\n", rueda_rank(), rueda_size(), value);
+ *         return rueda_shutdown() != RUEDA_OK;
+ *     }
+ *
+ * How it works. A call hands over a tensor under a name and returns at once with a request. When
+ * every rank of the process set has handed over a tensor of that name, the ranks agree on it,
+ * combine the data and the request ends. Names identify tensors, so ranks may submit in any order.
+ *
+ * Threads. Every function may be called from any thread at any time after rueda_init has returned
+ * and before rueda_shutdown is called. A background thread of the library does the work while the
+ * caller computes; a caller that waits does the work itself.
+ *
+ * Memory. Input, output, and the arrays a tensor points to for its data must stay valid and
+ * untouched until the request has ended. Names, shapes, splits and options are copied by the call.
+ *
+ * Errors. Every function that can fail returns a rueda_status; rueda_error() then has a sentence
+ * that names the rank, the tensor and what to do. Output parameters are set only on success.
+ */
+#ifndef RUEDA_H
+#define RUEDA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define RUEDA_API __attribute__((visibility("default")))
+#else
+#define RUEDA_API
+#endif
+
+#define RUEDA_VERSION_MAJOR 0
+#define RUEDA_VERSION_MINOR 1
+#define RUEDA_VERSION_PATCH 0
+
+/* ---- Limits ---------------------------------------------------------------------------------- */
+
+#define RUEDA_MAX_NAME 255 /* bytes of a tensor's name, without the terminating zero */
+#define RUEDA_MAX_DIMS 16  /* dimensions of a tensor */
+#define RUEDA_MAX_SETS 32  /* process sets alive at one time, the global one included */
+
+/* ---- Status ---------------------------------------------------------------------------------- */
+
+/* name, value, what must be rebuilt after it (operation, group, process), sentence.
+ * Every other list of statuses comes from this one. */
+#define RUEDA_STATUS_LIST(X)                                                                       \
+    X(OK, 0, operation, "success")                                                                 \
+    X(PENDING, 1, operation, "the request is still pending")                                       \
+    X(ERR_ARGUMENT, 2, operation, "an argument is not valid")                                      \
+    X(ERR_DUPLICATE, 3, operation, "a tensor of this name is already in flight")                   \
+    X(ERR_MISMATCH, 4, operation, "the ranks disagree about a tensor")                             \
+    X(ERR_STATE, 5, process, "the library is not in the state this call needs")                    \
+    X(ERR_MEMORY, 6, operation, "out of memory")                                                   \
+    X(ERR_SYSTEM, 7, process, "the operating system refused")                                      \
+    X(ERR_CONFIG, 8, process, "a setting is not valid, or differs between ranks")                  \
+    X(ERR_SHUTDOWN, 9, group, "the job was shut down")                                             \
+    X(ERR_PEER, 10, group, "another rank was lost")                                                \
+    X(ERR_STALLED, 11, group, "some ranks did not submit in time")                                 \
+    X(ERR_TIMEOUT, 12, group, "a time limit has passed")                                           \
+    X(ERR_JOINED, 13, operation, "a rank has joined; only allreduce works now")                    \
+    X(ERR_INTERNAL, 14, process, "a defect in rueda")
+
+typedef enum rueda_status {
+#define RUEDA_STATUS_ENUM(name, value, scope, sentence) RUEDA_##name = (value),
+    RUEDA_STATUS_LIST(RUEDA_STATUS_ENUM)
+} rueda_status;
+
+/* The sentence of the last error in the calling thread; "" if there was none. Never NULL. Valid
+ * until the thread's next call into the library. */
+RUEDA_API const char *rueda_error(void);
+
+/* The name of a status ("RUEDA_ERR_MISMATCH") and its general sentence. Never NULL, static. */
+RUEDA_API const char *rueda_status_name(rueda_status status);
+RUEDA_API const char *rueda_status_sentence(rueda_status status);
+
+/* "0.1.0"; static. May be called before rueda_init. */
+RUEDA_API const char *rueda_version(void);
+
+/* ---- Types and operations -------------------------------------------------------------------- */
+
+/* name, value, bytes of an element, text */
+#define RUEDA_DTYPE_LIST(X)                                                                        \
+    X(BOOL, 0, 1, "bool")                                                                          \
+    X(U8, 1, 1, "uint8")                                                                           \
+    X(I8, 2, 1, "int8")                                                                            \
+    X(U16, 3, 2, "uint16")                                                                         \
+    X(I16, 4, 2, "int16")                                                                          \
+    X(I32, 5, 4, "int32")                                                                          \
+    X(I64, 6, 8, "int64")                                                                          \
+    X(F16, 7, 2, "float16")                                                                        \
+    X(BF16, 8, 2, "bfloat16")                                                                      \
+    X(F32, 9, 4, "float32")                                                                        \
+    X(F64, 10, 8, "float64")
+
+typedef enum rueda_dtype {
+#define RUEDA_DTYPE_ENUM(name, value, bytes, text) RUEDA_##name = (value),
+    RUEDA_DTYPE_LIST(RUEDA_DTYPE_ENUM)
+} rueda_dtype;
+#define RUEDA_DTYPE_COUNT 11
+
+/* The text and the element size of a type; "?" and 0 for a value that is none. */
+RUEDA_API const char *rueda_dtype_name(rueda_dtype dtype);
+RUEDA_API size_t rueda_dtype_bytes(rueda_dtype dtype);
+
+/* How allreduce and reducescatter combine. AVERAGE divides the sum by the size of the set (integers
+ * are divided in double and truncated toward zero). BOOL: sum and max are "or", product and min are
+ * "and"; it has no average. ADASUM is for F16, BF16, F32 and F64 in allreduce: orthogonal vectors
+ * add, parallel ones average, by the binary tree over the ranks of the set. */
+#define RUEDA_OP_LIST(X)                                                                           \
+    X(AVERAGE, 0, "average")                                                                       \
+    X(SUM, 1, "sum")                                                                               \
+    X(ADASUM, 2, "adasum")                                                                         \
+    X(MIN, 3, "min")                                                                               \
+    X(MAX, 4, "max")                                                                               \
+    X(PRODUCT, 5, "product")
+
+typedef enum rueda_op {
+#define RUEDA_OP_ENUM(name, value, text) RUEDA_##name = (value),
+    RUEDA_OP_LIST(RUEDA_OP_ENUM)
+} rueda_op;
+#define RUEDA_OP_COUNT 6
+
+RUEDA_API const char *rueda_op_name(rueda_op op); /* "?" for a value that is none */
+
+typedef enum rueda_device { RUEDA_HOST = 0, RUEDA_CUDA = 1 } rueda_device;
+
+/* A tensor: where it lies and how it is called. Contiguous, row-major. `output` NULL means in
+ * place for allreduce and broadcast, and "the library provides the memory" for operations whose
+ * output has another size (see rueda_take_output). Only RUEDA_HOST is supported so far; the other
+ * fields of a device are there so that the structure need not change. */
+typedef struct rueda_tensor {
+    size_t struct_size;   /* sizeof(rueda_tensor) of the caller */
+    const char *name;     /* the same on all ranks; NULL: numbered by order of submission */
+    void *input;          /* read; also written when output is NULL and the operation is in place */
+    void *output;         /* written, or NULL */
+    rueda_dtype dtype;    /* */
+    int32_t ndim;         /* 0 is a scalar of one element */
+    const int64_t *shape; /* ndim extents */
+    rueda_device device;  /* where input and output lie */
+    int32_t device_index; /* which device of that kind */
+    void *stream;         /* device stream the result is ordered on */
+    void *ready_event;    /* device event after which input may be read */
+} rueda_tensor;
+
+#ifdef __cplusplus
+#define RUEDA_COMPOUND(type) type
+#else
+#define RUEDA_COMPOUND(type) (type)
+#endif
+
+/* A host tensor, in place. Assign .output afterwards for an operation that is not in place. */
+#define RUEDA_TENSOR(name_, data_, dtype_, ndim_, shape_)                                          \
+    RUEDA_COMPOUND(rueda_tensor)                                                                   \
+    {                                                                                              \
+        sizeof(rueda_tensor), (name_), (data_), NULL, (dtype_), (ndim_), (shape_), RUEDA_HOST, 0,  \
+            NULL, NULL                                                                             \
+    }
+
+/* How to combine. NULL instead of options means RUEDA_OPTIONS(RUEDA_AVERAGE). */
+typedef struct rueda_options {
+    size_t struct_size;   /* sizeof(rueda_options) of the caller */
+    rueda_op op;          /* allreduce, reducescatter */
+    double prescale;      /* each input is multiplied by it first */
+    double postscale;     /* the result is multiplied by it */
+    int32_t process_set;  /* RUEDA_GLOBAL_SET or what rueda_add_process_set gave */
+    int32_t root;         /* broadcast: the *global* rank that has the data */
+    int32_t priority;     /* larger goes first; front ends give the first layers the largest */
+    const int64_t *splits; /* alltoall: rows for each rank of the set; NULL: even */
+} rueda_options;
+
+#define RUEDA_GLOBAL_SET 0
+#define RUEDA_OPTIONS(op_)                                                                         \
+    RUEDA_COMPOUND(rueda_options)                                                                  \
+    {                                                                                              \
+        sizeof(rueda_options), (op_), 1.0, 1.0, RUEDA_GLOBAL_SET, 0, 0, NULL                       \
+    }
+
+/* ---- Life of a job --------------------------------------------------------------------------- */
+
+/* Settings of rueda_init. NULL means: no process sets but the global one. */
+typedef struct rueda_init_options {
+    size_t struct_size;
+    int32_t set_count;               /* process sets to make at once, the same on all ranks */
+    const int32_t *const *set_ranks; /* set_count lists of global ranks */
+    const int32_t *set_sizes;        /* their lengths */
+} rueda_init_options;
+
+/* Joins the job that the environment describes (`rueda run` sets it); a process started alone is a
+ * job of one rank. Blocks until all ranks have called it, at most RUEDA_START_TIMEOUT seconds. The
+ * sets asked for get the ids 1, 2, … in their order. May be called again after rueda_shutdown; all
+ * ranks then form a new generation. Not thread-safe against itself and rueda_shutdown.
+ * ERR_STATE: already initialised. ERR_CONFIG: a setting is wrong or differs between ranks. */
+RUEDA_API rueda_status rueda_init(const rueda_init_options *options);
+
+/* Leaves the job. Operations that all ranks have agreed on are finished first; other requests, here
+ * and on the other ranks, end with ERR_SHUTDOWN. Requests must not be used afterwards except by
+ * rueda_request_free. ERR_STATE: not initialised. */
+RUEDA_API rueda_status rueda_shutdown(void);
+
+RUEDA_API int rueda_is_initialized(void); /* 1 or 0 */
+
+/* Who we are; -1 before rueda_init. Local: among the ranks of this host. Cross: among the ranks
+ * with the same local rank on all hosts. */
+RUEDA_API int rueda_rank(void);
+RUEDA_API int rueda_size(void);
+RUEDA_API int rueda_local_rank(void);
+RUEDA_API int rueda_local_size(void);
+RUEDA_API int rueda_cross_rank(void);
+RUEDA_API int rueda_cross_size(void);
+RUEDA_API int rueda_is_homogeneous(void); /* 1: the same number of ranks on every host */
+
+/* ---- Process sets ---------------------------------------------------------------------------- */
+
+/* Makes a set of global ranks; sorted, without repetition. Every rank of the *job* must call it
+ * with the same list, in any order with other operations; blocks until all have. ERR_ARGUMENT: a
+ * rank is out of range or repeated, or the set exists already. ERR_MEMORY: RUEDA_MAX_SETS. */
+RUEDA_API rueda_status rueda_add_process_set(const int32_t *ranks, int32_t count, int32_t *set);
+
+/* Ends a set on every rank of the job (all must call it). Its pending requests end with
+ * ERR_SHUTDOWN. ERR_ARGUMENT: the set is the global one or unknown. */
+RUEDA_API rueda_status rueda_remove_process_set(int32_t set);
+
+/* Size of a set, and the caller's index in it; -1 if the set is unknown, or (rank) if the caller
+ * is not in it. */
+RUEDA_API int rueda_set_size(int32_t set);
+RUEDA_API int rueda_set_rank(int32_t set);
+
+/* Copies up to `capacity` global ranks of the set into `ranks`; returns its size, or -1. */
+RUEDA_API int rueda_set_ranks(int32_t set, int32_t *ranks, int32_t capacity);
+
+/* ---- Operations ------------------------------------------------------------------------------ */
+
+/* A pending operation. Owned by the caller until rueda_request_free. */
+typedef struct rueda_request rueda_request;
+
+/* Every operation returns at once and sets *request, or, if `request` is NULL, waits without a time
+ * limit and returns the final status. Status of the call itself: ERR_STATE (not initialised, or the
+ * caller is not in the set), ERR_ARGUMENT, ERR_DUPLICATE, ERR_MEMORY; nothing was submitted then.
+ * Final status: OK, ERR_MISMATCH (the ranks disagree; all ranks get the same sentence), ERR_JOINED,
+ * ERR_SHUTDOWN, ERR_PEER, ERR_STALLED. After an error the content of the output is undefined. */
+
+/* Combines element by element; every rank gets the result. Shapes must agree. */
+RUEDA_API rueda_status rueda_allreduce(const rueda_tensor *tensor, const rueda_options *options,
+                                       rueda_request **request);
+
+/* `count` allreduces that run together or not at all: none starts before all are there on every
+ * rank, and one that fails makes all fail. One request for the whole group. */
+RUEDA_API rueda_status rueda_grouped_allreduce(const rueda_tensor *tensors, int32_t count,
+                                               const rueda_options *options,
+                                               rueda_request **request);
+
+/* Concatenates the ranks' tensors along the first dimension, in the order of the set. First
+ * dimensions may differ, the others must agree. */
+RUEDA_API rueda_status rueda_allgather(const rueda_tensor *tensor, const rueda_options *options,
+                                       rueda_request **request);
+
+/* Copies the tensor of `options->root` to all. The root's output, if given, is written too. */
+RUEDA_API rueda_status rueda_broadcast(const rueda_tensor *tensor, const rueda_options *options,
+                                       rueda_request **request);
+
+/* Sends `splits[i]` rows to rank i of the set; the output holds the rows received, by rank. */
+RUEDA_API rueda_status rueda_alltoall(const rueda_tensor *tensor, const rueda_options *options,
+                                      rueda_request **request);
+
+/* Combines like allreduce and gives each rank its share of the rows; the first (rows % size) ranks
+ * get one row more. */
+RUEDA_API rueda_status rueda_reducescatter(const rueda_tensor *tensor, const rueda_options *options,
+                                           rueda_request **request);
+
+/* Ends when all ranks of the set have called it. */
+RUEDA_API rueda_status rueda_barrier(int32_t process_set, rueda_request **request);
+
+/* "I have no more data": until all ranks of the job have joined, this rank takes part in every
+ * allreduce of the global set with neutral values (zeros for sum, average and adasum), while
+ * AVERAGE still divides by the full size; other operations end with ERR_JOINED. Ends when all have
+ * joined; rueda_last_joined then tells who came last. */
+RUEDA_API rueda_status rueda_join(rueda_request **request);
+RUEDA_API int rueda_last_joined(void); /* -1 before the first join has ended */
+
+/* ---- Requests -------------------------------------------------------------------------------- */
+
+/* 1 if the request has ended, else 0. Never blocks, never drives. */
+RUEDA_API int rueda_poll(const rueda_request *request);
+
+/* Waits until the request ends, at most timeout_ms (negative: no limit). PENDING means that the
+ * time is up and nothing has changed: wait again. Otherwise the final status. */
+RUEDA_API rueda_status rueda_wait(rueda_request *request, int64_t timeout_ms);
+
+/* Waits for all of them; returns OK, the first final error in order, or PENDING. */
+RUEDA_API rueda_status rueda_wait_all(rueda_request *const *requests, size_t count,
+                                      int64_t timeout_ms);
+
+/* Gives the request back; NULL is allowed. Freeing a pending request is allowed: the operation goes
+ * on, so the tensor's memory must stay valid until rueda_shutdown. */
+RUEDA_API void rueda_request_free(rueda_request *request);
+
+/* Output that the library allocated (allgather, alltoall, reducescatter without `output`). */
+typedef struct rueda_output {
+    void *data;                     /* free with rueda_output_free */
+    size_t bytes;                   /* */
+    int32_t ndim;                   /* */
+    int64_t shape[RUEDA_MAX_DIMS];  /* */
+    int32_t received_count;         /* alltoall: size of the set, otherwise 0 */
+    int64_t *received_splits;       /* alltoall: rows received from each rank; part of `data`'s fate */
+} rueda_output;
+
+/* Hands the output of an ended request over; works once. With an `output` given by the caller,
+ * `data` is that pointer and is not the library's to free (rueda_output_free knows). ERR_STATE: not
+ * ended, ended with an error, or taken before. */
+RUEDA_API rueda_status rueda_take_output(rueda_request *request, rueda_output *output);
+RUEDA_API void rueda_output_free(rueda_output *output);
+
+/* ---- Memory ---------------------------------------------------------------------------------- */
+
+/* Memory that the other ranks of this host can reach: tensors in it are combined where they lie.
+ * Aligned to 64 bytes, zeroed. NULL: not initialised, or RUEDA_HEAP_MAX is used up. Freed by
+ * rueda_free, or all together by rueda_shutdown. */
+RUEDA_API void *rueda_alloc(size_t bytes);
+RUEDA_API void rueda_free(void *memory); /* NULL is allowed */
+
+/* ---- Insight --------------------------------------------------------------------------------- */
+
+/* Counters since rueda_init, for this rank. */
+typedef struct rueda_stats {
+    size_t struct_size;         /* set by the caller; fields beyond it are not written */
+    uint64_t operations;        /* tensors combined */
+    uint64_t launches;          /* plans run: fewer than operations when tensors were fused */
+    uint64_t bytes;             /* of those tensors on this rank */
+    uint64_t rounds;            /* negotiation rounds finished */
+    uint64_t control_messages;  /* messages this rank sent to agree, not to move data */
+    uint64_t announcements;     /* tensors that had to be described in full */
+    uint64_t sleeps;            /* times this rank slept while waiting for others */
+    double orthogonality;       /* of the last Adasum operations, weighted by norm; NaN: none yet */
+} rueda_stats;
+
+RUEDA_API rueda_status rueda_get_stats(rueda_stats *stats);
+
+/* Orthogonality of the last Adasum of a tensor: ‖combined‖² / Σ‖gᵢ‖². 1: the gradients were
+ * orthogonal, every worker added something of its own; 1/size: all were equal, one worker would
+ * have done; opposed gradients give less. NULL is the whole of the last operations, as in
+ * rueda_stats. ERR_ARGUMENT: no Adasum of that name has ended yet. */
+RUEDA_API rueda_status rueda_orthogonality(const char *name, double *value);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,221 @@
+/* config.c: reads the table of settings.h from the environment. */
+#include "base/config.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+extern char **environ;
+
+#define INITIAL_NUMBER_INT(x) (x)
+#define INITIAL_NUMBER_BYTES(x) (x)
+#define INITIAL_NUMBER_BOOL(x) (x)
+#define INITIAL_NUMBER_TEXT(x) 0
+#define INITIAL_TEXT_INT(x) NULL
+#define INITIAL_TEXT_BYTES(x) NULL
+#define INITIAL_TEXT_BOOL(x) NULL
+#define INITIAL_TEXT_TEXT(x) (x)
+
+const config_setting config_settings[] = {
+#define CONFIG_ROW(type, field, name, alias, initial, min, max, scope, doc)                        \
+    {name,                                                                                         \
+     alias,                                                                                        \
+     doc,                                                                                          \
+     CONFIG_##type,                                                                                \
+     CONFIG_##scope,                                                                               \
+     INITIAL_NUMBER_##type(initial),                                                               \
+     min,                                                                                          \
+     max,                                                                                          \
+     INITIAL_TEXT_##type(initial),                                                                 \
+     offsetof(config, field)},
+    SETTING_LIST(CONFIG_ROW)};
+const size_t config_setting_count = sizeof config_settings / sizeof config_settings[0];
+
+static int64_t *number_of(const config *c, const config_setting *s)
+{
+    return (int64_t *)((char *)c + s->offset);
+}
+
+static char *text_of(const config *c, const config_setting *s)
+{
+    return ((config_text *)((char *)c + s->offset))->text;
+}
+
+static bool parse_suffix(const char *text, int64_t *factor)
+{
+    if (*text == '\0')
+        *factor = 1;
+    else if (strcasecmp(text, "k") == 0 || strcasecmp(text, "kib") == 0)
+        *factor = KIB;
+    else if (strcasecmp(text, "m") == 0 || strcasecmp(text, "mib") == 0)
+        *factor = MIB;
+    else if (strcasecmp(text, "g") == 0 || strcasecmp(text, "gib") == 0)
+        *factor = GIB;
+    else
+        return false;
+    return true;
+}
+
+static bool parse_number(config_type type, const char *text, int64_t *number)
+{
+    static const char *const yes[] = {"1", "yes", "true", "on"}, *const no[] = {"0", "no", "false", "off"};
+    if (type == CONFIG_BOOL) {
+        for (size_t i = 0; i < 4; i++) {
+            if (strcasecmp(text, yes[i]) == 0 || strcasecmp(text, no[i]) == 0)
+                return *number = strcasecmp(text, yes[i]) == 0, true;
+        }
+        return false;
+    }
+    char *end;
+    errno = 0;
+    const long long value = strtoll(text, &end, 10);
+    int64_t factor;
+    if (errno != 0 || end == text || !parse_suffix(end, &factor) ||
+        (type == CONFIG_INT && factor != 1) || __builtin_mul_overflow(value, factor, number))
+        return false;
+    return true;
+}
+
+static rueda_status set_value(config *c, const config_setting *s, const char *name, const char *text)
+{
+    if (s->type == CONFIG_TEXT) {
+        if (strlen(text) > (size_t)s->max)
+            return status_fail(RUEDA_ERR_CONFIG, "%s is longer than %lld bytes: shorten it", name,
+                               (long long)s->max);
+        snprintf(text_of(c, s), CONFIG_TEXT_MAX, "%s", text);
+        return RUEDA_OK;
+    }
+    int64_t number;
+    if (!parse_number(s->type, text, &number) || number < s->min || number > s->max)
+        return status_fail(RUEDA_ERR_CONFIG, "%s=%s is not valid: give %s from %lld to %lld", name,
+                           text, s->type == CONFIG_BYTES ? "bytes (K, M, G allowed)" : "a number",
+                           (long long)s->min, (long long)s->max);
+    *number_of(c, s) = number;
+    return RUEDA_OK;
+}
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Edit distance, bounded: both names are shorter than the row. */
+static size_t distance(const char *a, const char *b)
+{
+    enum { LONGEST = 64 };
+    size_t row[LONGEST + 1];
+    const size_t a_length = strlen(a), b_length = strlen(b);
+    if (a_length > LONGEST || b_length > LONGEST)
+        return LONGEST;
+    for (size_t j = 0; j <= b_length; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= a_length; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= b_length; j++) {
+            const size_t change = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            row[j] = smaller(change, smaller(row[j], row[j - 1]) + 1);
+        }
+    }
+    return row[b_length];
+}
+
+static const char *nearest_name(const char *name)
+{
+    const char *best = NULL;
+    size_t best_distance = strlen(name) / 3 + 1;
+    for (size_t i = 0; i < config_setting_count; i++) {
+        const size_t d = distance(name, config_settings[i].name);
+        if (d < best_distance) {
+            best_distance = d;
+            best = config_settings[i].name;
+        }
+    }
+    return best;
+}
+
+static bool is_known(const char *name)
+{
+    for (size_t i = 0; i < config_setting_count; i++) {
+        if (strcmp(config_settings[i].name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void report_unknown(void (*unknown)(const char *name, const char *nearest))
+{
+    for (char **entry = environ; *entry != NULL; entry++) {
+        char name[CONFIG_TEXT_MAX];
+        const size_t length = strcspn(*entry, "=");
+        if (strncmp(*entry, "RUEDA_", 6) != 0 || length >= sizeof name)
+            continue;
+        memcpy(name, *entry, length);
+        name[length] = '\0';
+        if (!is_known(name))
+            unknown(name, nearest_name(name));
+    }
+}
+
+rueda_status config_load(config *c, void (*unknown)(const char *name, const char *nearest))
+{
+    config loaded;
+    memset(&loaded, 0, sizeof loaded);
+    for (size_t i = 0; i < config_setting_count; i++) {
+        const config_setting *s = &config_settings[i];
+        if (s->type == CONFIG_TEXT)
+            snprintf(text_of(&loaded, s), CONFIG_TEXT_MAX, "%s", s->initial_text);
+        else
+            *number_of(&loaded, s) = s->initial_number;
+        const char *name = s->name, *text = getenv(name);
+        if (text == NULL && s->alias != NULL)
+            text = getenv(name = s->alias);
+        if (text == NULL || *text == '\0')
+            continue;
+        const rueda_status status = set_value(&loaded, s, name, text);
+        if (status != RUEDA_OK)
+            return status;
+    }
+    if (unknown != NULL)
+        report_unknown(unknown);
+    *c = loaded;
+    return RUEDA_OK;
+}
+
+const char *config_format(const config *c, const config_setting *s, char *buffer, size_t size)
+{
+    if (s->type == CONFIG_TEXT) {
+        snprintf(buffer, size, "%s", text_of(c, s));
+        return buffer;
+    }
+    const int64_t value = *number_of(c, s);
+    if (s->type == CONFIG_BYTES && value != 0 && value % GIB == 0)
+        snprintf(buffer, size, "%lldG", (long long)(value / GIB));
+    else if (s->type == CONFIG_BYTES && value != 0 && value % MIB == 0)
+        snprintf(buffer, size, "%lldM", (long long)(value / MIB));
+    else if (s->type == CONFIG_BYTES && value != 0 && value % KIB == 0)
+        snprintf(buffer, size, "%lldK", (long long)(value / KIB));
+    else
+        snprintf(buffer, size, "%lld", (long long)value);
+    return buffer;
+}
+
+rueda_status config_compare(const config *mine, const config *other, int mine_rank, int other_rank)
+{
+    for (size_t i = 0; i < config_setting_count; i++) {
+        const config_setting *s = &config_settings[i];
+        char a[CONFIG_TEXT_MAX], b[CONFIG_TEXT_MAX];
+        if (s->scope != CONFIG_EQUAL || strcmp(config_format(mine, s, a, sizeof a),
+                                               config_format(other, s, b, sizeof b)) == 0)
+            continue;
+        return status_fail(RUEDA_ERR_CONFIG,
+                           "%s differs: rank %d has '%s', rank %d has '%s'; set it alike on all ranks",
+                           s->name, mine_rank, a, other_rank, b);
+    }
+    return RUEDA_OK;
+}

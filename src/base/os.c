@@ -1,0 +1,109 @@
+/* os.c: the Linux side of os.h. */
+#include "base/os.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+uint64_t os_now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+void os_sleep_on(_Atomic uint32_t *word, uint32_t seen, uint64_t timeout_ns, bool shared)
+{
+    const struct timespec timeout = {(time_t)(timeout_ns / 1000000000u),
+                                     (long)(timeout_ns % 1000000000u)};
+    syscall(SYS_futex, word, shared ? FUTEX_WAIT : FUTEX_WAIT_PRIVATE, seen, &timeout, NULL, 0);
+}
+
+void os_wake(_Atomic uint32_t *word, bool shared)
+{
+    syscall(SYS_futex, word, shared ? FUTEX_WAKE : FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+int os_cpu_count(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0)
+        return (int)sysconf(_SC_NPROCESSORS_ONLN);
+    return CPU_COUNT(&set);
+}
+
+void os_yield(void)
+{
+    sched_yield();
+}
+
+rueda_status os_shared_create(uint64_t bytes, int *fd)
+{
+    const int made = memfd_create("rueda", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (made < 0)
+        return status_fail_errno(RUEDA_ERR_SYSTEM, "cannot make shared memory");
+    if (ftruncate(made, (off_t)bytes) != 0 ||
+        fcntl(made, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) {
+        status_fail_errno(RUEDA_ERR_SYSTEM, "cannot size shared memory to %llu bytes",
+                          (unsigned long long)bytes);
+        close(made);
+        return RUEDA_ERR_SYSTEM;
+    }
+    *fd = made;
+    return RUEDA_OK;
+}
+
+rueda_status os_shared_commit(int fd, uint64_t offset, uint64_t bytes)
+{
+    if (bytes == 0)
+        return RUEDA_OK;
+    int result;
+    do
+        result = fallocate(fd, 0, (off_t)offset, (off_t)bytes);
+    while (result != 0 && errno == EINTR);
+    if (result != 0)
+        return status_fail_errno(RUEDA_ERR_MEMORY, "cannot get %llu bytes of shared memory",
+                                 (unsigned long long)bytes);
+    return RUEDA_OK;
+}
+
+void os_shared_discard(int fd, uint64_t offset, uint64_t bytes)
+{
+    fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes);
+}
+
+rueda_status os_shared_map(int fd, uint64_t bytes, void **base)
+{
+    void *mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    if (mapped == MAP_FAILED)
+        return status_fail_errno(RUEDA_ERR_SYSTEM,
+                                 "cannot map %llu bytes of shared memory; a smaller RUEDA_HEAP_MAX "
+                                 "needs less address space",
+                                 (unsigned long long)bytes);
+    madvise(mapped, bytes, MADV_DONTFORK);
+    *base = mapped;
+    return RUEDA_OK;
+}
+
+void os_unmap(void *base, uint64_t bytes)
+{
+    munmap(base, bytes);
+}
+
+int os_process_open(int pid)
+{
+    return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+bool os_process_dead(int process_fd)
+{
+    struct pollfd poll_fd = {process_fd, POLLIN, 0};
+    return process_fd >= 0 && poll(&poll_fd, 1, 0) == 1;
+}

@@ -1,0 +1,49 @@
+/* os.h: the operating system, in the few calls Rueda needs. Linux now; only os.c knows that. */
+#ifndef RUEDA_BASE_OS_H
+#define RUEDA_BASE_OS_H
+
+#include "base/status.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define OS_CACHE_LINE 64
+#define OS_PAGE 4096
+
+/* Nanoseconds of a clock that only goes forward, the same for all processes of the host. */
+uint64_t os_now_ns(void);
+
+/* Sleeps while *word == seen, at most timeout_ns; returns early for any reason. `shared`: the word
+ * lies in memory shared between processes. */
+void os_sleep_on(_Atomic uint32_t *word, uint32_t seen, uint64_t timeout_ns, bool shared);
+/* Wakes everyone who sleeps on the word. */
+void os_wake(_Atomic uint32_t *word, bool shared);
+
+/* Processors this process may run on. */
+int os_cpu_count(void);
+void os_yield(void);
+
+static inline void os_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+/* Anonymous shared memory of `bytes` (sparse), sealed against shrinking and growing. */
+rueda_status os_shared_create(uint64_t bytes, int *fd);
+/* Backs a range with memory now, so that running out is a status and never a signal. */
+rueda_status os_shared_commit(int fd, uint64_t offset, uint64_t bytes);
+/* Gives the memory of a range back; it reads as zeros afterwards. */
+void os_shared_discard(int fd, uint64_t offset, uint64_t bytes);
+rueda_status os_shared_map(int fd, uint64_t bytes, void **base);
+void os_unmap(void *base, uint64_t bytes);
+
+/* A descriptor that becomes readable when the process dies; -1 if the system has none. */
+int os_process_open(int pid);
+bool os_process_dead(int process_fd);
+
+#endif

@@ -1,0 +1,63 @@
+/* status.c: the sentence of the last failure, one for each thread. */
+#include "base/status.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static _Thread_local char last_text[STATUS_TEXT_MAX];
+
+rueda_status status_fail(rueda_status code, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(last_text, sizeof last_text, format, args);
+    va_end(args);
+    return code;
+}
+
+rueda_status status_fail_errno(rueda_status code, const char *format, ...)
+{
+    const int saved = errno;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(last_text, sizeof last_text, format, args);
+    va_end(args);
+    const size_t used = strlen(last_text);
+    snprintf(last_text + used, sizeof last_text - used, ": %s", strerror(saved));
+    return code;
+}
+
+rueda_status status_restore(rueda_status code, const char *text)
+{
+    snprintf(last_text, sizeof last_text, "%s", text);
+    return code;
+}
+
+const char *status_text(void)
+{
+    return last_text;
+}
+
+const char *rueda_status_name(rueda_status status)
+{
+    switch (status) {
+#define STATUS_NAME_CASE(name, value, scope, sentence)                                             \
+    case RUEDA_##name:                                                                             \
+        return "RUEDA_" #name;
+        RUEDA_STATUS_LIST(STATUS_NAME_CASE)
+    }
+    return "?";
+}
+
+const char *rueda_status_sentence(rueda_status status)
+{
+    switch (status) {
+#define STATUS_SENTENCE_CASE(name, value, scope, sentence)                                         \
+    case RUEDA_##name:                                                                             \
+        return sentence;
+        RUEDA_STATUS_LIST(STATUS_SENTENCE_CASE)
+    }
+    return "?";
+}
