@@ -322,7 +322,8 @@ typedef struct rueda_output {
     int32_t ndim;                   /* */
     int64_t shape[RUEDA_MAX_DIMS];  /* */
     int32_t received_count;         /* alltoall: size of the set, otherwise 0 */
-    int64_t *received_splits;       /* alltoall: rows received from each rank; part of `data`'s fate */
+    int64_t *received_splits;       /* alltoall: rows received from each rank */
+    int32_t owned;                  /* 1: data is freed by rueda_output_free */
 } rueda_output;
 
 /* Hands the output of an ended request over; works once. With an `output` given by the caller,

@@ -1,6 +1,8 @@
 /* config.c: reads the table of settings.h from the environment. */
 #include "base/config.h"
 
+#include "base/text.h"
+
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -8,6 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+
+#define PREFIX "RUEDA_"
+#define PREFIX_LENGTH (sizeof PREFIX - 1)
 
 extern char **environ;
 
@@ -62,7 +67,8 @@ static bool parse_suffix(const char *text, int64_t *factor)
 
 static bool parse_number(config_type type, const char *text, int64_t *number)
 {
-    static const char *const yes[] = {"1", "yes", "true", "on"}, *const no[] = {"0", "no", "false", "off"};
+    static const char *const yes[] = {"1", "yes", "true", "on"};
+    static const char *const no[] = {"0", "no", "false", "off"};
     if (type == CONFIG_BOOL) {
         for (size_t i = 0; i < 4; i++) {
             if (strcasecmp(text, yes[i]) == 0 || strcasecmp(text, no[i]) == 0)
@@ -80,7 +86,8 @@ static bool parse_number(config_type type, const char *text, int64_t *number)
     return true;
 }
 
-static rueda_status set_value(config *c, const config_setting *s, const char *name, const char *text)
+static rueda_status set_value(config *c, const config_setting *s, const char *name,
+                              const char *text)
 {
     if (s->type == CONFIG_TEXT) {
         if (strlen(text) > (size_t)s->max)
@@ -90,53 +97,23 @@ static rueda_status set_value(config *c, const config_setting *s, const char *na
         return RUEDA_OK;
     }
     int64_t number;
+    char min[32], max[32];
     if (!parse_number(s->type, text, &number) || number < s->min || number > s->max)
-        return status_fail(RUEDA_ERR_CONFIG, "%s=%s is not valid: give %s from %lld to %lld", name,
+        return status_fail(RUEDA_ERR_CONFIG, "%s=%s is not valid: give %s from %s to %s", name,
                            text, s->type == CONFIG_BYTES ? "bytes (K, M, G allowed)" : "a number",
-                           (long long)s->min, (long long)s->max);
+                           config_format_number(s->type, s->min, min, sizeof min),
+                           config_format_number(s->type, s->max, max, sizeof max));
     *number_of(c, s) = number;
     return RUEDA_OK;
 }
 
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-/* Edit distance, bounded: both names are shorter than the row. */
-static size_t distance(const char *a, const char *b)
-{
-    enum { LONGEST = 64 };
-    size_t row[LONGEST + 1];
-    const size_t a_length = strlen(a), b_length = strlen(b);
-    if (a_length > LONGEST || b_length > LONGEST)
-        return LONGEST;
-    for (size_t j = 0; j <= b_length; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= a_length; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= b_length; j++) {
-            const size_t change = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = row[j];
-            row[j] = smaller(change, smaller(row[j], row[j - 1]) + 1);
-        }
-    }
-    return row[b_length];
-}
-
+/* The prefix that all names share says nothing about which one was meant. */
 static const char *nearest_name(const char *name)
 {
-    const char *best = NULL;
-    size_t best_distance = strlen(name) / 3 + 1;
-    for (size_t i = 0; i < config_setting_count; i++) {
-        const size_t d = distance(name, config_settings[i].name);
-        if (d < best_distance) {
-            best_distance = d;
-            best = config_settings[i].name;
-        }
-    }
-    return best;
+    text_nearest nearest = text_nearest_to(name + PREFIX_LENGTH);
+    for (size_t i = 0; i < config_setting_count; i++)
+        text_nearest_offer(&nearest, config_settings[i].name + PREFIX_LENGTH);
+    return nearest.best == NULL ? NULL : nearest.best - PREFIX_LENGTH;
 }
 
 static bool is_known(const char *name)
@@ -153,13 +130,20 @@ static void report_unknown(void (*unknown)(const char *name, const char *nearest
     for (char **entry = environ; *entry != NULL; entry++) {
         char name[CONFIG_TEXT_MAX];
         const size_t length = strcspn(*entry, "=");
-        if (strncmp(*entry, "RUEDA_", 6) != 0 || length >= sizeof name)
+        if (strncmp(*entry, PREFIX, PREFIX_LENGTH) != 0 || length >= sizeof name)
             continue;
         memcpy(name, *entry, length);
         name[length] = '\0';
         if (!is_known(name))
             unknown(name, nearest_name(name));
     }
+}
+
+/* The value of a variable; one that is set to nothing counts as not set. */
+static const char *variable(const char *name)
+{
+    const char *text = getenv(name);
+    return text == NULL || *text == '\0' ? NULL : text;
 }
 
 rueda_status config_load(config *c, void (*unknown)(const char *name, const char *nearest))
@@ -172,10 +156,10 @@ rueda_status config_load(config *c, void (*unknown)(const char *name, const char
             snprintf(text_of(&loaded, s), CONFIG_TEXT_MAX, "%s", s->initial_text);
         else
             *number_of(&loaded, s) = s->initial_number;
-        const char *name = s->name, *text = getenv(name);
+        const char *name = s->name, *text = variable(name);
         if (text == NULL && s->alias != NULL)
-            text = getenv(name = s->alias);
-        if (text == NULL || *text == '\0')
+            text = variable(name = s->alias);
+        if (text == NULL)
             continue;
         const rueda_status status = set_value(&loaded, s, name, text);
         if (status != RUEDA_OK)
@@ -187,21 +171,27 @@ rueda_status config_load(config *c, void (*unknown)(const char *name, const char
     return RUEDA_OK;
 }
 
+const char *config_format_number(config_type type, int64_t value, char *buffer, size_t size)
+{
+    static const struct {
+        int64_t unit;
+        char letter;
+    } units[] = {{GIB, 'G'}, {MIB, 'M'}, {KIB, 'K'}};
+    for (size_t i = 0; type == CONFIG_BYTES && value != 0 && i < 3; i++) {
+        if (value % units[i].unit == 0) {
+            snprintf(buffer, size, "%lld%c", (long long)(value / units[i].unit), units[i].letter);
+            return buffer;
+        }
+    }
+    snprintf(buffer, size, "%lld", (long long)value);
+    return buffer;
+}
+
 const char *config_format(const config *c, const config_setting *s, char *buffer, size_t size)
 {
-    if (s->type == CONFIG_TEXT) {
-        snprintf(buffer, size, "%s", text_of(c, s));
-        return buffer;
-    }
-    const int64_t value = *number_of(c, s);
-    if (s->type == CONFIG_BYTES && value != 0 && value % GIB == 0)
-        snprintf(buffer, size, "%lldG", (long long)(value / GIB));
-    else if (s->type == CONFIG_BYTES && value != 0 && value % MIB == 0)
-        snprintf(buffer, size, "%lldM", (long long)(value / MIB));
-    else if (s->type == CONFIG_BYTES && value != 0 && value % KIB == 0)
-        snprintf(buffer, size, "%lldK", (long long)(value / KIB));
-    else
-        snprintf(buffer, size, "%lld", (long long)value);
+    if (s->type != CONFIG_TEXT)
+        return config_format_number(s->type, *number_of(c, s), buffer, size);
+    snprintf(buffer, size, "%s", text_of(c, s));
     return buffer;
 }
 
@@ -210,12 +200,13 @@ rueda_status config_compare(const config *mine, const config *other, int mine_ra
     for (size_t i = 0; i < config_setting_count; i++) {
         const config_setting *s = &config_settings[i];
         char a[CONFIG_TEXT_MAX], b[CONFIG_TEXT_MAX];
-        if (s->scope != CONFIG_EQUAL || strcmp(config_format(mine, s, a, sizeof a),
-                                               config_format(other, s, b, sizeof b)) == 0)
+        if (s->scope != CONFIG_EQUAL ||
+            strcmp(config_format(mine, s, a, sizeof a), config_format(other, s, b, sizeof b)) == 0)
             continue;
-        return status_fail(RUEDA_ERR_CONFIG,
-                           "%s differs: rank %d has '%s', rank %d has '%s'; set it alike on all ranks",
-                           s->name, mine_rank, a, other_rank, b);
+        return status_fail(
+            RUEDA_ERR_CONFIG,
+            "%s differs: rank %d has '%s', rank %d has '%s'; set it alike on all ranks", s->name,
+            mine_rank, a, other_rank, b);
     }
     return RUEDA_OK;
 }

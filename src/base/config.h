@@ -48,6 +48,8 @@ rueda_status config_load(config *c, void (*unknown)(const char *name, const char
 
 /* A setting's value as text; the string lies in `buffer`. */
 const char *config_format(const config *c, const config_setting *s, char *buffer, size_t size);
+/* A default or a bound likewise: bytes are shown with K, M or G where that is exact. */
+const char *config_format_number(config_type type, int64_t value, char *buffer, size_t size);
 
 /* Compares the settings of scope EQUAL of two ranks. ERR_CONFIG names rank and variable. */
 rueda_status config_compare(const config *mine, const config *other, int mine_rank, int other_rank);

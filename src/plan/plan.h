@@ -27,6 +27,12 @@
  * numbered through the whole plan (1, 2, …), alike on all ranks, because all ranks have the same
  * phases. AWAIT(peer, lag) in tick t goes on when the peer has published the tick that lies `lag`
  * before; a number below 1 is always there.
+ * FENCE, like PUBLISH, is never skipped: at the end of a tick it also ends the transfers of the
+ * stages that did run.
+ *
+ * Alike on all ranks: the list of phases with their depth, cells, once and publishes. Only the
+ * steps inside differ. Steps of `once` phases never name SLOT.
+ * Slots and SUMS of a rank are free at the start of a plan: no peer still reads them.
  */
 #ifndef RUEDA_PLAN_H
 #define RUEDA_PLAN_H
@@ -75,7 +81,9 @@ typedef enum plan_buffer {
     PLAN_OUT,  /* the caller's output; may be the same memory as IN, at the same offsets */
     PLAN_WORK, /* private memory of the size of IN, undefined at the start */
     PLAN_SLOT, /* see Slots */
-    PLAN_SUMS  /* Adasum's {a·b, a·a, b·b, leaves} of every tensor; index 0 or 1, by level parity */
+    PLAN_SUMS  /* Adasum's {a·b, a·a, b·b, leaves} of every tensor; index 0 or 1, by level parity.
+                  SUMS of a rank on another host is this rank's own copy of it, filled by a RECV
+                  of what that rank SENDs from its own SUMS; WEIGH reads it like any other */
 } plan_buffer;
 
 /* Memory of rank `rank` (index in the set). Of other ranks only SLOT and SUMS may be named, and, in
@@ -89,7 +97,8 @@ typedef struct plan_operand {
 
 /* kind, name when all operands are this rank's, name when one is a peer's */
 #define PLAN_KIND_LIST(X)                                                                          \
-    X(COPY, "COPY", "GET")          /* dst ← a, scaled if flagged; PUT when dst is the peer's */   \
+    X(COPY, "COPY", "GET")          /* dst ← a, scaled if flagged; PUT when dst is the peer's; does \
+                                       nothing if dst is a and there is no factor */               \
     X(REDUCE, "REDUCE", "GET_REDUCE") /* dst ← a ∘ b, in this order; dst may be a or b */          \
     X(SEND, "SEND", "SEND")         /* start sending a to `peer` */                                \
     X(RECV, "RECV", "RECV")         /* start receiving dst from `peer` */                          \
@@ -101,8 +110,8 @@ typedef struct plan_operand {
     X(DOT, "DOT", "GET_DOT")        /* own SUMS[index of sums] += {a·b, a·a, b·b} per tensor, a    \
                                        from the lower block; if dst is given, dst ← the one of a,  \
                                        b that is a peer's */                                       \
-    X(WEIGH, "WEIGH", "WEIGH")      /* coefficients ← Σ SUMS of ranks a.rank … a.rank+lag−1 in     \
-                                       order; the upper block starts at rank b.rank */             \
+    X(WEIGH, "WEIGH", "WEIGH")      /* coefficients ← Σ SUMS[a.index] of ranks a.rank …            \
+                                       a.rank+lag−1 in order; the upper block starts at b.rank */  \
     X(COMBINE, "COMBINE", "GET_COMBINE") /* dst ← ca·a + cb·b with WEIGH's coefficients */
 
 typedef enum plan_kind {
@@ -114,7 +123,8 @@ enum plan_flags {
     PLAN_PRESCALE = 1,      /* COPY: multiply by the prescale factor bound at launch */
     PLAN_POSTSCALE = 2,     /* COPY: multiply by the postscale factor bound at launch */
     PLAN_MESSAGE_FIRST = 4, /* RECV_REDUCE: the message is the left operand */
-    PLAN_SUMS_ODD = 8       /* DOT: add to SUMS[1] instead of SUMS[0] */
+    PLAN_SUMS_ODD = 8,      /* DOT: add to SUMS[1] instead of SUMS[0] */
+    PLAN_SUMS_START = 16    /* DOT: on piece 0, set the sums of all tensors to 0 first */
 };
 
 typedef struct plan_step {

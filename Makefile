@@ -1,0 +1,43 @@
+# The face of the project; CMake does the work (see CMakePresets.json).
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+export PREFIX DESTDIR
+BUILD = tools/build.sh
+RUEDA = build/release/rueda
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo test bench install uninstall docs format lint clean
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 18
+
+build: ## the library and the program, in build/release
+	@$(BUILD) release
+
+demo: build ## sum and Adasum on 4 workers, measured side by side
+	$(RUEDA) bench allreduce -np 4 --against sum --op adasum --sizes 4,64K,1M,16M
+
+test: ## everything: all suites, sanitizers, style, docs
+	@tools/test.sh
+
+bench: build ## measure allreduce on 2 workers
+	$(RUEDA) bench allreduce -np 2 --op sum --sizes 4,1K,64K,1M,16M,64M
+
+install: build ## to PREFIX (/usr/local), below DESTDIR
+	@tools/install.sh build/release
+
+uninstall: ## removes exactly what install has put there
+	@tools/uninstall.sh
+
+docs: build ## docs/configuration.md, from the table of settings
+	@tools/docs.sh write
+
+format: ## all C files, by .clang-format
+	@tools/format.sh -i
+
+lint: build ## clang-tidy
+	@tools/lint.sh
+
+clean: ## removes build/
+	rm -rf build

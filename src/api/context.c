@@ -1,0 +1,152 @@
+/* context.c: rueda_init, rueda_shutdown and who we are. */
+#include "api/context.h"
+
+#include <stdio.h>
+
+#include <stdlib.h>
+
+typedef enum context_state { CONTEXT_DOWN, CONTEXT_UP, CONTEXT_FORKED } context_state;
+
+static struct {
+    _Atomic int state; /* context_state */
+    engine *engine;
+    uint64_t generation; /* of the last engine; every rank counts alike */
+    logger log;          /* for warnings before there is an engine */
+    bool fork_handled;
+} context;
+
+engine *context_peek(void)
+{
+    return atomic_load_explicit(&context.state, memory_order_acquire) == CONTEXT_UP ? context.engine
+                                                                                   : NULL;
+}
+
+engine *context_engine(const char *call)
+{
+    engine *e = context_peek();
+    if (e == NULL && atomic_load(&context.state) == CONTEXT_FORKED)
+        status_fail(RUEDA_ERR_STATE,
+                    "%s: this process was forked from a rank after rueda_init and is not part of the "
+                    "job; call rueda in the parent only",
+                    call);
+    else if (e == NULL)
+        status_fail(RUEDA_ERR_STATE, "%s: rueda has not been initialized; call rueda_init first", call);
+    return e;
+}
+
+static void in_forked_child(void)
+{
+    if (atomic_load(&context.state) == CONTEXT_UP)
+        atomic_store(&context.state, CONTEXT_FORKED);
+}
+
+static void warn_unknown(const char *name, const char *nearest)
+{
+    if (nearest != NULL)
+        log_line(&context.log, LOG_WARN, "%s is not a setting of rueda; did you mean %s?", name, nearest);
+    else
+        log_line(&context.log, LOG_WARN, "%s is not a setting of rueda; see `rueda doctor --config`", name);
+}
+
+static rueda_status add_first_sets(const rueda_init_options *options)
+{
+    for (int32_t i = 0; options != NULL && i < options->set_count; i++) {
+        int32_t id;
+        const rueda_status status =
+            rueda_add_process_set(options->set_ranks[i], options->set_sizes[i], &id);
+        if (status != RUEDA_OK)
+            return status;
+    }
+    return RUEDA_OK;
+}
+
+rueda_status rueda_init(const rueda_init_options *options)
+{
+    if (atomic_load(&context.state) == CONTEXT_UP)
+        return status_fail(RUEDA_ERR_STATE, "rueda_init: already initialized; call rueda_shutdown first");
+    if (atomic_load(&context.state) == CONTEXT_FORKED)
+        return context_engine("rueda_init"), RUEDA_ERR_STATE;
+    if (options != NULL && options->struct_size < sizeof *options)
+        return status_fail(RUEDA_ERR_ARGUMENT, "rueda_init: options.struct_size is %zu, not %zu",
+                           options->struct_size, sizeof *options);
+    config settings;
+    context.log = (logger){LOG_WARN, -1};
+    rueda_status status = config_load(&settings, context.generation == 0 ? warn_unknown : NULL);
+    if (status != RUEDA_OK)
+        return status;
+    engine *e = aligned_alloc(OS_CACHE_LINE,
+                              (sizeof *e + OS_CACHE_LINE - 1) / OS_CACHE_LINE * OS_CACHE_LINE);
+    if (e == NULL)
+        return status_fail(RUEDA_ERR_MEMORY, "rueda_init: out of memory");
+    status = engine_start(e, &settings, ++context.generation);
+    if (status != RUEDA_OK)
+        return free(e), status;
+    if (!context.fork_handled)
+        context.fork_handled = pthread_atfork(NULL, NULL, in_forked_child) == 0;
+    context.engine = e;
+    atomic_store_explicit(&context.state, CONTEXT_UP, memory_order_release);
+    status = add_first_sets(options);
+    if (status != RUEDA_OK) {
+        char text[STATUS_TEXT_MAX];
+        snprintf(text, sizeof text, "%s", status_text());
+        rueda_shutdown();
+        return status_restore(status, text);
+    }
+    return RUEDA_OK;
+}
+
+rueda_status rueda_shutdown(void)
+{
+    engine *e = context_engine("rueda_shutdown");
+    if (e == NULL)
+        return RUEDA_ERR_STATE;
+    atomic_store(&context.state, CONTEXT_DOWN);
+    engine_stop(e);
+    free(e);
+    context.engine = NULL;
+    return RUEDA_OK;
+}
+
+int rueda_is_initialized(void)
+{
+    return context_peek() != NULL;
+}
+
+#define IDENTITY_GETTER(name, field)                                                               \
+    int rueda_##name(void)                                                                         \
+    {                                                                                              \
+        const engine *e = context_peek();                                                          \
+        return e == NULL ? -1 : e->who.field;                                                      \
+    }
+
+IDENTITY_GETTER(rank, rank)
+IDENTITY_GETTER(size, size)
+IDENTITY_GETTER(local_rank, local_rank)
+IDENTITY_GETTER(local_size, local_size)
+IDENTITY_GETTER(cross_rank, cross_rank)
+IDENTITY_GETTER(cross_size, cross_size)
+
+int rueda_is_homogeneous(void)
+{
+    const engine *e = context_peek();
+    return e == NULL ? -1 : e->who.local_size * e->who.cross_size == e->who.size;
+}
+
+int rueda_last_joined(void)
+{
+    engine *e = context_peek();
+    return e == NULL ? -1 : atomic_load(&e->last_joined);
+}
+
+const char *rueda_error(void)
+{
+    return status_text();
+}
+
+const char *rueda_version(void)
+{
+#define VERSION_TEXT_(x) #x
+#define VERSION_TEXT(x) VERSION_TEXT_(x)
+    return VERSION_TEXT(RUEDA_VERSION_MAJOR) "." VERSION_TEXT(RUEDA_VERSION_MINOR) "." VERSION_TEXT(
+        RUEDA_VERSION_PATCH);
+}

@@ -1,0 +1,131 @@
+/* sets.c: process sets. */
+#include "api/context.h"
+
+#include <stdlib.h>
+
+static int by_value(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static rueda_status sorted_ranks(const engine *e, const int32_t *ranks, int32_t count, int64_t *sorted)
+{
+    for (int32_t i = 0; i < count; i++)
+        sorted[i] = ranks[i];
+    qsort(sorted, (size_t)count, sizeof *sorted, by_value);
+    for (int32_t i = 0; i < count; i++) {
+        if (sorted[i] < 0 || sorted[i] >= e->who.size || (i > 0 && sorted[i] == sorted[i - 1]))
+            return status_fail(RUEDA_ERR_ARGUMENT,
+                               "rueda_add_process_set: rank %lld is repeated or not between 0 and %d",
+                               (long long)sorted[i], e->who.size - 1);
+    }
+    return RUEDA_OK;
+}
+
+/* All ranks must take part, whatever they do else: the name makes the calls meet. */
+static rueda_status change_sets(engine *e, signature_kind kind, int64_t *list, uint32_t count,
+                                int32_t removed, int32_t *made)
+{
+    entry *own = calloc(1, sizeof *own);
+    rueda_request *r = request_new(1, -1);
+    if (own == NULL || r == NULL) {
+        free(own);
+        free(r);
+        free(list);
+        return status_fail(RUEDA_ERR_MEMORY, "process sets: out of memory");
+    }
+    own->request = r;
+    own->submitted_ns = os_now_ns();
+    own->signature = (signature){.kind = (uint8_t)kind,
+                                 .root = removed,
+                                 .list = list,
+                                 .list_count = count,
+                                 .prescale = 1.0,
+                                 .postscale = 1.0};
+    const char *name = NULL;
+    rueda_status status = engine_submit(e, &e->sets[RUEDA_GLOBAL_SET], &own, &name, 1, true);
+    if (status != RUEDA_OK) {
+        entry_free(own);
+        free(r);
+        return status;
+    }
+    status = rueda_wait(r, -1);
+    if (status == RUEDA_OK && made != NULL)
+        *made = r->set;
+    rueda_request_free(r);
+    return status;
+}
+
+rueda_status rueda_add_process_set(const int32_t *ranks, int32_t count, int32_t *set)
+{
+    engine *e = context_engine("rueda_add_process_set");
+    if (e == NULL)
+        return RUEDA_ERR_STATE;
+    if (ranks == NULL || set == NULL || count < 1 || count > e->who.size)
+        return status_fail(RUEDA_ERR_ARGUMENT,
+                           "rueda_add_process_set: give between 1 and %d ranks and where to put the id",
+                           e->who.size);
+    int64_t *sorted = malloc((size_t)count * sizeof *sorted);
+    if (sorted == NULL)
+        return status_fail(RUEDA_ERR_MEMORY, "rueda_add_process_set: out of memory");
+    const rueda_status status = sorted_ranks(e, ranks, count, sorted);
+    if (status != RUEDA_OK)
+        return free(sorted), status;
+    return change_sets(e, SIGNATURE_ADD_SET, sorted, (uint32_t)count, 0, set);
+}
+
+rueda_status rueda_remove_process_set(int32_t set)
+{
+    engine *e = context_engine("rueda_remove_process_set");
+    if (e == NULL)
+        return RUEDA_ERR_STATE;
+    if (set == RUEDA_GLOBAL_SET)
+        return status_fail(RUEDA_ERR_ARGUMENT, "rueda_remove_process_set: the global set stays");
+    return change_sets(e, SIGNATURE_REMOVE_SET, NULL, 0, set, NULL);
+}
+
+/* Holds sets_lock on success. */
+static process_set *lock_set(int32_t set)
+{
+    engine *e = context_peek();
+    if (e == NULL || set < 0 || set >= RUEDA_MAX_SETS)
+        return NULL;
+    pthread_mutex_lock(&e->sets_lock);
+    if (e->sets[set].exists)
+        return &e->sets[set];
+    pthread_mutex_unlock(&e->sets_lock);
+    return NULL;
+}
+
+static void unlock_sets(void)
+{
+    pthread_mutex_unlock(&context_peek()->sets_lock);
+}
+
+int rueda_set_size(int32_t set)
+{
+    return rueda_set_ranks(set, NULL, 0);
+}
+
+int rueda_set_rank(int32_t set)
+{
+    const process_set *s = lock_set(set);
+    if (s == NULL)
+        return -1;
+    const int rank = s->member ? s->index : -1;
+    unlock_sets();
+    return rank;
+}
+
+int rueda_set_ranks(int32_t set, int32_t *ranks, int32_t capacity)
+{
+    const process_set *s = lock_set(set);
+    if (s == NULL)
+        return -1;
+    const int size = s->size;
+    for (int32_t i = 0; i < size && i < capacity; i++)
+        ranks[i] = s->ranks[i];
+    unlock_sets();
+    return size;
+}

@@ -1,0 +1,130 @@
+/* options.c: parses a command line by its table. */
+#include "cli/options.h"
+
+#include "base/text.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HELP_COLUMN 26 /* where the explanations of --help start */
+
+int options_complain(const char *command, const char *format, ...)
+{
+    va_list args;
+    fprintf(stderr, "rueda %s: ", command);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+    return EXIT_USAGE;
+}
+
+static void print_option(const char *name, const char *value, const char *help)
+{
+    const int used = printf("  %s%s%s", name, value ? " " : "", value ? value : "");
+    printf("%*s%s\n", used < HELP_COLUMN ? HELP_COLUMN - used : 1, "", help);
+}
+
+static void print_help(const command_line *line)
+{
+    printf("usage: %s\n\n%s\n\noptions:\n", line->usage, line->about);
+    for (size_t i = 0; i < line->option_count; i++)
+        print_option(line->options[i].name, line->options[i].value, line->options[i].help);
+    print_option("--help", NULL, "this text");
+}
+
+/* The option that a word names, also as "--name=value"; NULL if none. */
+static const option *find_option(const command_line *line, const char *word)
+{
+    const size_t length = strcspn(word, "=");
+    for (size_t i = 0; i < line->option_count; i++) {
+        const option *o = &line->options[i];
+        if (strlen(o->name) == length && strncmp(o->name, word, length) == 0)
+            return o;
+    }
+    return NULL;
+}
+
+static options_result complain_unknown(const command_line *line, const char *command,
+                                       const char *word)
+{
+    text_nearest nearest = text_nearest_to(word);
+    for (size_t i = 0; i < line->option_count; i++)
+        text_nearest_offer(&nearest, line->options[i].name);
+    if (nearest.best != NULL)
+        options_complain(command, "unknown option %s; did you mean %s?", word, nearest.best);
+    else
+        options_complain(command, "unknown option %s; see rueda %s --help", word, command);
+    return OPTIONS_BAD;
+}
+
+static options_result set_number(const option *o, const char *command, const char *text)
+{
+    char *end;
+    errno = 0;
+    const long long number = strtoll(text, &end, 10);
+    if (errno != 0 || end == text || *end != '\0' || number < o->min || number > o->max) {
+        options_complain(command, "%s %s is not valid; give a number from %lld to %lld", o->name,
+                         text, (long long)o->min, (long long)o->max);
+        return OPTIONS_BAD;
+    }
+    *(int64_t *)o->target = number;
+    return OPTIONS_GO;
+}
+
+/* Takes one option and its value; advances *at past both. */
+static options_result take_option(const option *o, int argc, char **argv, int *at)
+{
+    const char *word = argv[(*at)++];
+    const char *text = strchr(word, '=');
+    if (o->type == OPTION_FLAG) {
+        if (text != NULL)
+            return options_complain(argv[0], "%s takes no value", o->name), OPTIONS_BAD;
+        *(bool *)o->target = true;
+        return OPTIONS_GO;
+    }
+    if (text == NULL && *at == argc)
+        return options_complain(argv[0], "%s needs a value: %s %s", o->name, o->name, o->value),
+               OPTIONS_BAD;
+    text = text != NULL ? text + 1 : argv[(*at)++];
+    if (o->type == OPTION_NUMBER)
+        return set_number(o, argv[0], text);
+    *(const char **)o->target = text;
+    return OPTIONS_GO;
+}
+
+static bool is_option(const char *word)
+{
+    return word[0] == '-' && word[1] != '\0';
+}
+
+options_result options_parse(const command_line *line, int argc, char **argv, int *next)
+{
+    int at = 1;
+    while (at < argc) {
+        const char *word = argv[at];
+        if (strcmp(word, "--") == 0) {
+            at++;
+            break;
+        }
+        if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+            return print_help(line), OPTIONS_HELPED;
+        if (!is_option(word)) {
+            if (line->operand == NULL || *line->operand != NULL)
+                break;
+            *line->operand = argv[at++];
+            continue;
+        }
+        const option *o = find_option(line, word);
+        if (o == NULL)
+            return complain_unknown(line, argv[0], word);
+        const options_result result = take_option(o, argc, argv, &at);
+        if (result != OPTIONS_GO)
+            return result;
+    }
+    *next = at;
+    return OPTIONS_GO;
+}

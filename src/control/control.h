@@ -1,0 +1,67 @@
+/* control.h: how ranks agree, wake each other and end the job; never tensor data.
+ *
+ * Rounds. Each process set has rounds 1, 2, …. A member contributes once to a round: ready bits,
+ * flags and news. When all members have contributed, each reads all contributions, in the order of
+ * the set, and so all compute the same result. Two buffers are enough: a member contributes to round
+ * r+2 only after everyone has contributed to r+1, hence has read round r.
+ *
+ * Bells. Whoever changes shared memory that a peer may wait for calls control_notify; it costs a
+ * fence and a load, and a system call only if the peer really sleeps.
+ *
+ * Abort. The first rank that finds the job broken says so for all, once; see control_abort.
+ */
+#ifndef RUEDA_CONTROL_H
+#define RUEDA_CONTROL_H
+
+#include "memory/segment.h"
+
+/* Flags of a contribution, or-ed over the members. */
+enum control_flags {
+    CONTROL_NEWS = 1,  /* descriptions of tensors follow */
+    CONTROL_JOINED = 2 /* this member has no more data */
+};
+
+/* A process set as the control plane sees it. */
+typedef struct control_group {
+    segment *segment;
+    uint32_t set;          /* number of its part in every area */
+    uint16_t size, index;  /* members, and which of them we are */
+    const uint16_t *ranks; /* global rank of each member */
+} control_group;
+
+/* Writes and publishes this member's part in `round`; the caller fills in flags, words, digest, ready
+ * bits and news before, in the buffer that control_draft returns. Does not block. */
+segment_contribution *control_draft(const control_group *g, uint64_t round);
+void control_contribute(const control_group *g, uint64_t round);
+uint8_t *control_news_of(const control_group *g, segment_contribution *c);
+
+/* Whether member `index` has contributed to `round`. */
+bool control_contributed(const control_group *g, uint64_t round, uint16_t index);
+/* Whether any other member has. */
+bool control_opened(const control_group *g, uint64_t round);
+/* Whether all have. */
+bool control_complete(const control_group *g, uint64_t round);
+/* The contribution of a member to a complete round; valid until the caller contributes to the one
+ * after the next. */
+segment_contribution *control_part(const control_group *g, uint64_t round, uint16_t index);
+
+/* Tells the other members that shared memory has changed. Before it: the change, at least with
+ * release order. */
+void control_notify(const control_group *g);
+void control_notify_rank(segment *s, uint32_t rank);
+
+/* Sleeping is: announce it, look once more, sleep, take it back. */
+uint32_t control_sleep_announce(segment *s, uint32_t rank);
+void control_sleep(segment *s, uint32_t rank, uint32_t seen, uint64_t timeout_ns);
+void control_sleep_end(segment *s, uint32_t rank);
+
+/* Ends the job for all ranks with one status; only the first call has an effect. */
+void control_abort(segment *s, rueda_status status, int rank, const char *text);
+/* RUEDA_OK, or the status and (in the thread's sentence) the text of the abort. */
+rueda_status control_aborted(const segment *s);
+static inline bool control_is_aborted(const segment *s)
+{
+    return atomic_load_explicit(&s->header->abort.published, memory_order_acquire) != 0;
+}
+
+#endif

@@ -1,0 +1,84 @@
+/* background.c: the thread that drives while callers compute.
+ *
+ * Waking a thread costs more than a small operation. So after some activity the thread naps for a
+ * while before it really sleeps: a caller that submits and then waits need not wake it, and if the
+ * caller does not wait, the thread looks by itself within a nap.
+ */
+#include "engine/engine.h"
+
+#include <signal.h>
+
+enum { BACKGROUND_AWAKE, BACKGROUND_NAPPING, BACKGROUND_ASLEEP };
+
+#define NAP_NS 100000
+#define NAPS_BEFORE_SLEEP 20
+#define SLEEP_NS UINT64_C(60000000000)
+
+static bool is_needed(engine *e)
+{
+    return atomic_load(&e->outstanding) > 0 && atomic_load(&e->waiters) == 0 &&
+           atomic_load(&e->driving) == 0;
+}
+
+static void rest(engine *e, uint32_t *naps)
+{
+    const uint32_t seen = atomic_load(&e->work);
+    const bool nap = *naps < NAPS_BEFORE_SLEEP;
+    atomic_store(&e->background_state, nap ? BACKGROUND_NAPPING : BACKGROUND_ASLEEP);
+    if (!is_needed(e) && atomic_load(&e->stopping) == 0)
+        os_sleep_on(&e->work, seen, nap ? NAP_NS : SLEEP_NS, false);
+    atomic_store(&e->background_state, BACKGROUND_AWAKE);
+    *naps = nap ? *naps + 1 : 0;
+}
+
+static void *background_main(void *argument)
+{
+    engine *e = argument;
+    uint32_t naps = 0;
+    while (atomic_load(&e->stopping) == 0) {
+        if (is_needed(e) && drive_try(e)) {
+            drive(e, NULL, UINT64_MAX, true);
+            atomic_store(&e->driving, 0);
+            engine_tell_waiters(e);
+            naps = 0;
+        } else {
+            rest(e, &naps);
+        }
+    }
+    return NULL;
+}
+
+/* Signals are the caller's threads' business. */
+rueda_status background_start(engine *e)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    e->has_background = pthread_create(&e->background, NULL, background_main, e) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!e->has_background)
+        return status_fail(RUEDA_ERR_SYSTEM, "rank %d: cannot start the background thread", e->who.rank);
+    return RUEDA_OK;
+}
+
+void background_stop(engine *e)
+{
+    if (!e->has_background)
+        return;
+    atomic_store(&e->stopping, 1);
+    atomic_fetch_add(&e->work, 1);
+    os_wake(&e->work, false);
+    control_notify_rank(&e->segment, (uint32_t)e->who.rank);
+    pthread_join(e->background, NULL);
+    e->has_background = false;
+    atomic_store(&e->stopping, 0);
+}
+
+void background_call(engine *e, bool urgent)
+{
+    const uint32_t state = atomic_load(&e->background_state);
+    if (state == BACKGROUND_AWAKE || (state == BACKGROUND_NAPPING && !urgent))
+        return;
+    atomic_fetch_add(&e->work, 1);
+    os_wake(&e->work, false);
+}

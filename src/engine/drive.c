@@ -1,0 +1,140 @@
+/* drive.c: waiting. Who waits, works; who finds nothing to do spins a little, yields, then sleeps. */
+#include "engine/engine.h"
+
+#define POLLS_BEFORE_CLOCK 64             /* passes before the first look at the clock */
+#define BACKGROUND_SPIN_NS 3000           /* the background thread must not take a core from compute */
+#define SLEEP_MOST_NS UINT64_C(100000000) /* then look for dead peers and stalls */
+#define FOLLOW_MOST_NS UINT64_C(20000000) /* a waiter that does not drive looks again */
+
+bool drive_try(engine *e)
+{
+    uint32_t nobody = 0;
+    return atomic_load_explicit(&e->driving, memory_order_relaxed) == 0 &&
+           atomic_compare_exchange_strong(&e->driving, &nobody, 1);
+}
+
+/* Someone else must go on if there is work left. */
+void drive_leave(engine *e)
+{
+    atomic_store(&e->driving, 0);
+    engine_tell_waiters(e);
+    if (atomic_load(&e->outstanding) > 0)
+        background_call(e, true);
+}
+
+typedef struct patience {
+    uint32_t polls;
+    uint64_t since_ns; /* 0: the clock has not been read yet */
+} patience;
+
+/* Whether to give the background thread's seat to a waiter, or because all is done. */
+static bool background_done(const engine *e)
+{
+    return atomic_load_explicit(&e->waiters, memory_order_relaxed) > 0 ||
+           atomic_load_explicit(&e->outstanding, memory_order_relaxed) == 0 ||
+           atomic_load_explicit(&e->stopping, memory_order_relaxed) != 0;
+}
+
+static bool has_mail(engine *e)
+{
+    for (int32_t i = 0; i < RUEDA_MAX_SETS; i++) {
+        process_set *s = &e->sets[i];
+        if (s->exists && s->member && queue_has_mail(&s->queue))
+            return true;
+    }
+    return false;
+}
+
+/* Announce, look once more, sleep: a peer that changes something after the look rings the bell. */
+static void sleep_once(engine *e, const rueda_request *until, uint64_t deadline_ns, bool background)
+{
+    const uint32_t rank = (uint32_t)e->who.rank;
+    const uint32_t seen = control_sleep_announce(&e->segment, rank);
+    const bool awake = engine_step(e) || has_mail(e) || (until != NULL && request_ended(until)) ||
+                       (background && background_done(e));
+    if (!awake) {
+        const uint64_t now = os_now_ns();
+        uint64_t most = SLEEP_MOST_NS;
+        if (deadline_ns < now + most)
+            most = deadline_ns > now ? deadline_ns - now : 0;
+        atomic_fetch_add_explicit(&e->counters.sleeps, 1, memory_order_relaxed);
+        control_sleep(&e->segment, rank, seen, most);
+    }
+    control_sleep_end(&e->segment, rank);
+    watch_peers(e, os_now_ns());
+}
+
+static void be_patient(engine *e, patience *p, const rueda_request *until, uint64_t deadline_ns,
+                       bool background)
+{
+    if (p->polls++ < POLLS_BEFORE_CLOCK && !e->crowded) {
+        os_pause();
+        return;
+    }
+    const uint64_t now = os_now_ns();
+    if (p->since_ns == 0)
+        p->since_ns = now;
+    const uint64_t spin = background ? BACKGROUND_SPIN_NS
+                          : e->crowded ? 0
+                                       : (uint64_t)e->settings.spin_us * 1000;
+    const uint64_t yield = background ? 0 : (uint64_t)e->settings.yield_us * 1000;
+    const uint64_t idle = now - p->since_ns;
+    if (idle < spin)
+        os_pause();
+    else if (idle < spin + yield)
+        os_yield();
+    else
+        sleep_once(e, until, deadline_ns, background);
+}
+
+void drive(engine *e, const rueda_request *until, uint64_t deadline_ns, bool background)
+{
+    patience p = {0, 0};
+    for (;;) {
+        if (until != NULL && request_ended(until))
+            return;
+        if (engine_step(e)) {
+            p = (patience){0, 0};
+            continue;
+        }
+        if (background && background_done(e))
+            return;
+        be_patient(e, &p, until, deadline_ns, background);
+        if (deadline_ns != UINT64_MAX && p.polls > POLLS_BEFORE_CLOCK && os_now_ns() >= deadline_ns)
+            return;
+    }
+}
+
+/* Another thread drives: sleep until something has happened. */
+static void follow(engine *e, const rueda_request *r, uint64_t deadline_ns)
+{
+    atomic_fetch_add(&e->sleepers, 1);
+    const uint32_t seen = atomic_load(&e->events);
+    /* the driver may sleep, and may be the background thread, which makes room for a waiter */
+    control_notify_rank(&e->segment, (uint32_t)e->who.rank);
+    if (!request_ended(r) && atomic_load(&e->driving) != 0) {
+        const uint64_t now = os_now_ns();
+        const uint64_t left = deadline_ns > now ? deadline_ns - now : 0;
+        os_sleep_on(&e->events, seen, left < FOLLOW_MOST_NS ? left : FOLLOW_MOST_NS, false);
+    }
+    atomic_fetch_sub(&e->sleepers, 1);
+}
+
+bool engine_wait(engine *e, const rueda_request *r, uint64_t deadline_ns)
+{
+    if (request_ended(r))
+        return true;
+    atomic_fetch_add(&e->waiters, 1);
+    while (!request_ended(r) && (deadline_ns == UINT64_MAX || os_now_ns() < deadline_ns)) {
+        if (drive_try(e)) {
+            drive(e, r, deadline_ns, false);
+            drive_leave(e);
+        } else {
+            follow(e, r, deadline_ns);
+        }
+    }
+    atomic_fetch_sub(&e->waiters, 1);
+    if (atomic_load(&e->outstanding) > 0 && atomic_load(&e->driving) == 0)
+        background_call(e, true);
+    return request_ended(r);
+}

@@ -1,0 +1,157 @@
+/* engine.c: start, submission and stop of a rank. */
+#include "engine/engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define URGENT_BYTES 65536 /* data worth waking the background thread at once */
+#define DRAIN_NS UINT64_C(10000000000)
+
+static rueda_status read_settings(engine *e)
+{
+    if (!log_level_parse(e->settings.log_level.text, &e->log.level))
+        return status_fail(RUEDA_ERR_CONFIG, "RUEDA_LOG_LEVEL=%s is not error, warn, info or debug",
+                           e->settings.log_level.text);
+    if (!plan_algorithm_parse(e->settings.algorithm.text, &e->forced))
+        return status_fail(RUEDA_ERR_CONFIG, "RUEDA_ALGORITHM=%s is not the name of an algorithm",
+                           e->settings.algorithm.text);
+    if (strcmp(e->settings.transport.text, "auto") != 0 && strcmp(e->settings.transport.text, "shm") != 0)
+        return status_fail(RUEDA_ERR_CONFIG, "RUEDA_TRANSPORT=%s is not built; use auto or shm",
+                           e->settings.transport.text);
+    const char *kernel = e->settings.kernel.text;
+    e->kernel = strcmp(kernel, "auto") == 0 ? kernel_table_best() : kernel_table_named(kernel);
+    if (e->kernel == NULL)
+        return status_fail(RUEDA_ERR_CONFIG, "RUEDA_KERNEL=%s is not known or not on this processor",
+                           kernel);
+    return RUEDA_OK;
+}
+
+static rueda_status make_global_set(engine *e)
+{
+    int64_t *all = malloc((size_t)e->who.size * sizeof *all);
+    if (all == NULL)
+        return status_fail(RUEDA_ERR_MEMORY, "out of memory in rueda_init");
+    for (int r = 0; r < e->who.size; r++)
+        all[r] = r;
+    const rueda_status status = sets_make(e, 0, all, (uint32_t)e->who.size);
+    free(all);
+    e->sets[0].exists = status == RUEDA_OK;
+    return status;
+}
+
+static rueda_status start_parts(engine *e)
+{
+    rueda_status status = make_global_set(e);
+    if (status == RUEDA_OK)
+        status = heap_init(&e->heap, &e->segment, (uint32_t)e->who.rank);
+    if (status == RUEDA_OK)
+        status = watch_open(e);
+    return status == RUEDA_OK ? background_start(e) : status;
+}
+
+static void stop_parts(engine *e)
+{
+    background_stop(e);
+    watch_close(e);
+    heap_fini(&e->heap);
+    for (int32_t i = 0; i < RUEDA_MAX_SETS; i++)
+        sets_unmake(e, i);
+    segment_close(&e->segment);
+    pthread_mutex_destroy(&e->sets_lock);
+}
+
+rueda_status engine_start(engine *e, const config *settings, uint64_t generation)
+{
+    memset(e, 0, sizeof *e);
+    e->settings = *settings;
+    e->generation = generation;
+    e->segment.fd = -1;
+    atomic_store(&e->last_joined, -1);
+    e->log = (logger){LOG_WARN, (int)settings->rank};
+    rueda_status status = read_settings(e);
+    if (status == RUEDA_OK)
+        status = boot_identify(settings, &e->who);
+    if (status == RUEDA_OK)
+        status = boot_join(settings, &e->who, generation, &e->log, &e->segment);
+    if (status != RUEDA_OK)
+        return status;
+    pthread_mutex_init(&e->sets_lock, NULL);
+    e->crowded = e->who.local_size > os_cpu_count();
+    status = start_parts(e);
+    if (status != RUEDA_OK)
+        stop_parts(e);
+    return status;
+}
+
+static bool has_flight(const engine *e)
+{
+    for (int32_t i = 0; i < RUEDA_MAX_SETS; i++) {
+        const process_set *s = &e->sets[i];
+        if (s->exists && (s->flight[LANE_SMALL].count > 0 || s->flight[LANE_LARGE].count > 0))
+            return true;
+    }
+    return e->set_operations.first != NULL;
+}
+
+/* What all ranks have agreed on is finished: they count on our part of it. */
+static void drain(engine *e)
+{
+    const uint64_t deadline = os_now_ns() + DRAIN_NS;
+    while (has_flight(e) && e->broken == RUEDA_OK && os_now_ns() < deadline) {
+        if (!engine_step(e)) {
+            os_yield();
+            watch_peers(e, os_now_ns());
+        }
+    }
+}
+
+void engine_stop(engine *e)
+{
+    background_stop(e);
+    while (!drive_try(e))
+        os_yield(); /* another thread is about to leave engine_wait */
+    drain(e);
+    engine_break(e, RUEDA_ERR_SHUTDOWN, "rueda_shutdown was called while the request was pending");
+    atomic_store(&segment_rank_at(&e->segment, (uint32_t)e->who.rank)->state, SEGMENT_LEFT);
+    for (int r = 0; r < e->who.size; r++)
+        control_notify_rank(&e->segment, (uint32_t)r);
+    stop_parts(e);
+}
+
+static bool is_urgent(entry *const *entries, size_t count)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < count; i++)
+        bytes += signature_elements(&entries[i]->signature) *
+                 rueda_dtype_bytes((rueda_dtype)entries[i]->signature.dtype);
+    return bytes >= URGENT_BYTES;
+}
+
+rueda_status engine_submit(engine *e, process_set *s, entry *const *entries,
+                           const char *const *names, size_t count, bool will_wait)
+{
+    const bool urgent = !will_wait && is_urgent(entries, count);
+    atomic_fetch_add(&e->outstanding, count);
+    const rueda_status status = queue_submit(&s->queue, entries, names, count);
+    if (status != RUEDA_OK) {
+        atomic_fetch_sub(&e->outstanding, count);
+        return status;
+    }
+    if (will_wait)
+        return RUEDA_OK;
+    if (atomic_load(&e->driving) != 0)
+        control_notify_rank(&e->segment, (uint32_t)e->who.rank);
+    else
+        background_call(e, urgent);
+    return RUEDA_OK;
+}
+
+rueda_status engine_set(engine *e, int32_t id, process_set **set)
+{
+    if (id < 0 || id >= RUEDA_MAX_SETS || !e->sets[id].exists)
+        return status_fail(RUEDA_ERR_ARGUMENT, "process set %d does not exist", id);
+    if (!e->sets[id].member)
+        return status_fail(RUEDA_ERR_STATE, "rank %d is not in process set %d", e->who.rank, id);
+    *set = &e->sets[id];
+    return RUEDA_OK;
+}

@@ -1,0 +1,167 @@
+/* engine.h: one rank of one generation of a job; who drives, what is in flight.
+ *
+ * Driving. At any moment at most one thread drives: it moves negotiation and plans on. A thread that
+ * waits for a request drives if nobody else does; the background thread drives while nobody waits.
+ * `driving` is taken with a try and never waited for. Submitting only takes a queue's lock.
+ * Invariant: everything below "the driver's" is touched by the driving thread alone.
+ */
+#ifndef RUEDA_ENGINE_H
+#define RUEDA_ENGINE_H
+
+#include "boot/boot.h"
+#include "exec/exec.h"
+#include "memory/heap.h"
+#include "negotiate/negotiate.h"
+#include "observe/log.h"
+
+typedef struct engine engine;
+typedef struct process_set process_set;
+
+/* A plan in flight. */
+typedef struct operation {
+    exec_op exec;
+    process_set *set;
+    uint8_t kind; /* signature_kind */
+    bool large;
+    uint32_t channel;
+    uint64_t bytes;
+    uint32_t count;
+    entry **entries;      /* `count`; NULL where we have joined */
+    exec_tensor *tensors; /* `count` */
+    exec_extent *extents; /* of IN, then of OUT */
+    uint8_t *neutral;     /* stands in for tensors we don't have */
+    int32_t target;       /* ADD_SET: what was made; REMOVE_SET: what goes */
+    bool started, after_barrier;
+    struct operation *next;
+} operation;
+
+typedef struct operation_list {
+    operation *first, **end; /* in launch order; end is NULL for a list that was never used */
+    uint32_t count;
+} operation_list;
+
+/* Why two classes: a small operation must never wait in line behind a large one. */
+typedef enum lane { LANE_SMALL, LANE_LARGE, LANE_COUNT } lane;
+
+typedef struct planned planned;
+
+struct process_set {
+    _Atomic bool exists; /* written last, by the driver */
+    bool member;   /* this rank is in it; the rest is valid only then */
+    bool retiring; /* its removal is decided: no new rounds */
+    uint16_t size, index;
+    uint16_t *ranks;
+    control_group group;
+    queue queue;
+    negotiation negotiation;
+    transport_channel **channels;
+    uint64_t *begun, *done;        /* by channel: operations launched, and finished here */
+    uint64_t launched[LANE_COUNT]; /* operations ever, decides the channel */
+    operation_list flight[LANE_COUNT];
+    uint64_t next_number;
+    planned *plans;
+};
+
+/* Counted by the driver, read by anyone. */
+typedef struct engine_counters {
+    _Atomic uint64_t operations, launches, bytes, sleeps;
+} engine_counters;
+
+struct engine {
+    config settings;
+    logger log;
+    boot_identity who;
+    uint64_t generation;
+    segment segment;
+    heap heap;
+    const kernel_table *kernel;
+    plan_algorithm forced; /* RUEDA_ALGORITHM */
+    bool crowded;          /* more ranks than cores here: give the core away early */
+
+    pthread_mutex_t sets_lock;
+    process_set sets[RUEDA_MAX_SETS];
+    _Atomic int last_joined;
+    engine_counters counters;
+
+    _Atomic uint64_t outstanding; /* entries submitted here and not ended */
+    _Atomic uint32_t driving;     /* 0 or 1 */
+    _Atomic uint32_t waiters;     /* threads inside engine_wait */
+    _Atomic uint32_t sleepers;    /* of those, asleep on `events` */
+    _Atomic uint32_t events;      /* changes when requests end or the driver leaves */
+    pthread_t background;
+    bool has_background;
+    _Atomic uint32_t background_state; /* see background.c */
+    _Atomic uint32_t work;             /* the background thread sleeps on it */
+    _Atomic uint32_t stopping;
+
+    /* the driver's */
+    operation_list set_operations; /* additions and removals of sets, one after the other */
+    rueda_status broken;       /* not OK: everything ends with it */
+    char broken_text[STATUS_TEXT_MAX];
+    int *process_fds; /* of the other ranks, to see them die */
+    uint64_t next_check_ns, next_stall_ns;
+};
+
+rueda_status engine_start(engine *e, const config *settings, uint64_t generation);
+/* Finishes what is agreed, ends the rest with ERR_SHUTDOWN, leaves the job. */
+void engine_stop(engine *e);
+
+/* Hands entries over (see queue_submit) and, unless the caller is about to wait, sees to it that
+ * someone drives. */
+rueda_status engine_submit(engine *e, process_set *s, entry *const *entries,
+                           const char *const *names, size_t count, bool will_wait);
+
+/* Until the request has ended or now ≥ deadline_ns. Returns whether it has ended. */
+bool engine_wait(engine *e, const rueda_request *r, uint64_t deadline_ns);
+
+/* The set if this rank is a member; ERR_ARGUMENT: unknown, ERR_STATE: not a member. */
+rueda_status engine_set(engine *e, int32_t id, process_set **set);
+
+/* ---- between the files of this folder ---- */
+
+/* progress.c: one pass over everything; true: something moved. */
+bool engine_step(engine *e);
+void engine_break(engine *e, rueda_status status, const char *text);
+void engine_end_entry(engine *e, process_set *s, entry *e_, rueda_status status, const char *text);
+void engine_tell_waiters(engine *e);
+
+/* launch.c */
+void launch_decided(engine *e, process_set *s, const negotiation_result *result);
+
+/* operation.c */
+operation *operation_new(uint32_t count, uint32_t chunks);
+void operation_append(operation_list *list, operation *o);
+/* Takes *link out and returns it; link is the list's own or an operation's `next`. */
+operation *operation_remove(operation_list *list, operation **link);
+/* Ends every entry of it, and frees it. */
+void operation_finish(engine *e, operation *o, rueda_status status, const char *text);
+void operation_free(operation *o);
+
+/* plans.c */
+rueda_status plans_get(engine *e, process_set *s, plan_collective collective,
+                       const plan_choice *choice, plan_layout layout, const plan **found);
+void plans_free(process_set *s);
+
+/* sets.c */
+rueda_status sets_make(engine *e, int32_t id, const int64_t *ranks, uint32_t count);
+void sets_unmake(engine *e, int32_t id);
+rueda_status sets_begin(engine *e, operation *o);
+void sets_complete(engine *e, operation *o);
+bool sets_drained(engine *e, operation *o);
+
+/* watch.c: deaths, departures and stalls; called now and then by a driver that finds nothing to do. */
+void watch_peers(engine *e, uint64_t now);
+rueda_status watch_open(engine *e);
+void watch_close(engine *e);
+
+/* background.c */
+rueda_status background_start(engine *e);
+void background_stop(engine *e);
+void background_call(engine *e, bool urgent);
+
+/* drive.c */
+bool drive_try(engine *e);
+void drive_leave(engine *e);
+void drive(engine *e, const rueda_request *until, uint64_t deadline_ns, bool background);
+
+#endif

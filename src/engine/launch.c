@@ -1,0 +1,415 @@
+/* launch.c: from decided tensors to operations in flight: fusion, outputs, chunks, plan, channel.
+ *
+ * Invariant: which tensors are fused, which plan and which channel they get follows from agreed
+ * numbers only, so all members launch the same operations in the same order.
+ */
+#include "engine/engine.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LARGE_BYTES (256 * KIB) /* from here on an operation uses the lane for large ones */
+#define STREAM_BYTES (32 * MIB) /* results of this size do not stay in a cache anyway */
+#define CHUNK_ALIGN 64          /* bytes; chunks of a fused space start at such multiples */
+
+static const kernel_op kernel_ops[RUEDA_OP_COUNT] = {
+    [RUEDA_AVERAGE] = KERNEL_SUM, [RUEDA_SUM] = KERNEL_SUM, [RUEDA_ADASUM] = KERNEL_SUM,
+    [RUEDA_MIN] = KERNEL_MIN,     [RUEDA_MAX] = KERNEL_MAX, [RUEDA_PRODUCT] = KERNEL_PRODUCT};
+
+static void fail_record(engine *e, process_set *s, record *r, rueda_status status, const char *text)
+{
+    if (r->launching != NULL)
+        engine_end_entry(e, s, r->launching, status, text);
+    else if (r->slot < 0)
+        negotiation_settle(&s->negotiation, r);
+}
+
+static bool can_fuse(const engine *e, const record *a, const record *b)
+{
+    const signature *x = &a->agreed, *y = &b->agreed;
+    const bool alone = e->settings.deterministic && x->op == RUEDA_ADASUM;
+    return !alone && y->kind == SIGNATURE_ALLREDUCE && x->dtype == y->dtype && x->op == y->op &&
+           x->prescale == y->prescale && x->postscale == y->postscale &&
+           a->all_mapped == b->all_mapped && b->conflict == NULL;
+}
+
+static uint32_t fuse_limit(const record *r)
+{
+    if (r->all_mapped)
+        return SEGMENT_ADDRESSES;
+    return r->agreed.op == RUEDA_ADASUM ? SEGMENT_SUMS : UINT32_MAX;
+}
+
+static uint64_t bytes_of(const record *r)
+{
+    return signature_elements(&r->agreed) * rueda_dtype_bytes((rueda_dtype)r->agreed.dtype);
+}
+
+/* Even chunks; the same split on all ranks. Returns the largest. */
+static uint64_t split_evenly(exec_extent *extents, uint32_t chunks, uint64_t elements,
+                             uint64_t element_bytes)
+{
+    const uint64_t unit = CHUNK_ALIGN / element_bytes;
+    const uint64_t size = ((elements + chunks - 1) / chunks + unit - 1) / unit * unit;
+    for (uint32_t c = 0; c < chunks; c++) {
+        const uint64_t start = c * size < elements ? c * size : elements;
+        const uint64_t end = start + size < elements ? start + size : elements;
+        extents[c] = (exec_extent){start, end - start};
+    }
+    return size < elements ? size : elements;
+}
+
+/* Consecutive chunks of rows[i] rows each. Returns the largest. */
+static uint64_t split_by_rows(exec_extent *extents, uint32_t chunks, const int64_t *rows,
+                              uint64_t row_elements)
+{
+    uint64_t offset = 0, largest = 0;
+    for (uint32_t c = 0; c < chunks; c++) {
+        const uint64_t count = (uint64_t)rows[c] * row_elements;
+        extents[c] = (exec_extent){offset, count};
+        offset += count;
+        largest = count > largest ? count : largest;
+    }
+    return largest;
+}
+
+/* The first rows % ranks ranks get one row more. */
+static uint64_t split_rows_evenly(exec_extent *extents, uint32_t ranks, uint64_t rows,
+                                  uint64_t row_elements)
+{
+    uint64_t offset = 0;
+    for (uint32_t c = 0; c < ranks; c++) {
+        const uint64_t count = (rows / ranks + (c < rows % ranks)) * row_elements;
+        extents[c] = (exec_extent){offset, count};
+        offset += count;
+    }
+    return (rows / ranks + (rows % ranks > 0)) * row_elements;
+}
+
+static plan_choice choice_of(const engine *e, const process_set *s, const record *r, uint64_t bytes)
+{
+    return (plan_choice){.collective = r->agreed.kind <= SIGNATURE_BARRIER
+                                           ? (plan_collective)r->agreed.kind
+                                           : PLAN_BARRIER,
+                         .ranks = s->size,
+                         .hosts = 1,
+                         .bytes = bytes,
+                         .adasum = r->agreed.kind == SIGNATURE_ALLREDUCE && r->agreed.op == RUEDA_ADASUM,
+                         .shared_memory = true,
+                         .equal_parts = !r->unequal,
+                         .deterministic = e->settings.deterministic != 0};
+}
+
+static rueda_status find_plan(engine *e, process_set *s, const record *r, uint64_t bytes,
+                              const plan **found)
+{
+    const plan_choice choice = choice_of(e, s, r, bytes);
+    const plan_layout layout = {.ranks = s->size,
+                                .rank = s->index,
+                                .root = choice.collective == PLAN_BROADCAST ? (uint16_t)r->agreed.root : 0,
+                                .adasum = choice.adasum,
+                                .mapped = r->all_mapped && r->agreed.prescale == 1.0,
+                                .prescaled = r->agreed.prescale != 1.0,
+                                .small = bytes <= (uint64_t)e->settings.small_bytes && !r->all_mapped};
+    return plans_get(e, s, choice.collective, &choice, layout, found);
+}
+
+static void to_lane(engine *e, operation *o, uint64_t bytes)
+{
+    process_set *s = o->set;
+    const uint32_t channels = e->segment.header->channels;
+    const uint32_t small_channels = channels > 1 ? channels / 2 : 1;
+    o->bytes = bytes;
+    o->large = bytes >= LARGE_BYTES;
+    const lane l = o->large ? LANE_LARGE : LANE_SMALL;
+    const uint64_t turn = s->launched[l]++;
+    if (!o->large)
+        o->channel = (uint32_t)(turn % small_channels);
+    else if (channels > 1)
+        o->channel = small_channels + (uint32_t)(turn % (channels - small_channels));
+}
+
+static rueda_status start(engine *e, operation *o, const record *r, const plan *p, uint64_t largest,
+                          const exec_extent *in, const exec_extent *out)
+{
+    process_set *s = o->set;
+    const signature *sig = &r->agreed;
+    double postscale = sig->postscale;
+    if (sig->op == RUEDA_AVERAGE && (o->kind == SIGNATURE_ALLREDUCE || o->kind == SIGNATURE_REDUCESCATTER))
+        postscale /= s->size;
+    const exec_launch launch = {.plan = p,
+                                .channel = s->channels[o->channel],
+                                .sequence = s->begun[o->channel],
+                                .number = s->next_number++,
+                                .dtype = (rueda_dtype)sig->dtype,
+                                .op = kernel_ops[sig->op],
+                                .prescale = sig->prescale,
+                                .postscale = postscale,
+                                .tensors = o->tensors,
+                                .tensor_count = o->count,
+                                .in = in,
+                                .out = out,
+                                .largest = largest,
+                                .stream = o->bytes >= (uint64_t)STREAM_BYTES};
+    const rueda_status status = exec_start(&o->exec, &launch, e->kernel);
+    if (status != RUEDA_OK)
+        return status;
+    atomic_fetch_add_explicit(&e->counters.launches, 1, memory_order_relaxed);
+    s->begun[o->channel]++;
+    operation_append(o->kind >= SIGNATURE_ADD_SET ? &e->set_operations : &s->flight[o->large], o);
+    return RUEDA_OK;
+}
+
+/* A rank that has joined takes part with values that change nothing. */
+static rueda_status stand_in(operation *o, const record *r, uint64_t elements)
+{
+    const rueda_dtype dtype = (rueda_dtype)r->agreed.dtype;
+    o->neutral = malloc(elements * rueda_dtype_bytes(dtype) + 1);
+    if (o->neutral == NULL)
+        return status_fail(RUEDA_ERR_MEMORY, "tensor '%s': out of memory after join", r->name);
+    kernel_fill_neutral(o->neutral, dtype, kernel_ops[r->agreed.op], elements);
+    return RUEDA_OK;
+}
+
+static void bind_tensor(operation *o, uint32_t i, record *r, uint64_t offset)
+{
+    const uint64_t count = signature_elements(&r->agreed);
+    entry *own = r->launching;
+    const uint64_t skip = offset * rueda_dtype_bytes((rueda_dtype)r->agreed.dtype);
+    o->entries[i] = own;
+    o->tensors[i] = (exec_tensor){offset, count, own != NULL ? own->in : o->neutral + skip,
+                                  own != NULL ? own->out : o->neutral + skip};
+}
+
+static rueda_status launch_fused(engine *e, process_set *s, record **records, uint32_t count)
+{
+    uint64_t elements = 0;
+    bool all_here = true;
+    for (uint32_t i = 0; i < count; i++) {
+        elements += signature_elements(&records[i]->agreed);
+        all_here = all_here && records[i]->launching != NULL;
+    }
+    const record *first = records[0];
+    const uint64_t element_bytes = rueda_dtype_bytes((rueda_dtype)first->agreed.dtype);
+    const plan *p;
+    rueda_status status = find_plan(e, s, first, elements * element_bytes, &p);
+    if (status != RUEDA_OK)
+        return status;
+    operation *o = operation_new(count, p->chunks);
+    if (o == NULL)
+        return status_fail(RUEDA_ERR_MEMORY, "tensor '%s': out of memory", first->name);
+    o->set = s;
+    o->kind = SIGNATURE_ALLREDUCE;
+    if (!all_here)
+        status = stand_in(o, first, elements);
+    uint64_t offset = 0;
+    for (uint32_t i = 0; i < count && status == RUEDA_OK; i++) {
+        bind_tensor(o, i, records[i], offset);
+        offset += o->tensors[i].count;
+    }
+    const uint64_t largest = split_evenly(o->extents, p->chunks, elements, element_bytes);
+    to_lane(e, o, elements * element_bytes);
+    if (status == RUEDA_OK)
+        status = start(e, o, first, p, largest, o->extents, o->extents);
+    if (status != RUEDA_OK)
+        operation_free(o);
+    return status;
+}
+
+/* The output of operations whose size depends on all ranks. */
+static rueda_status provide_output(entry *own, const record *r, uint64_t rows, uint64_t row_elements)
+{
+    rueda_output *output = &own->request->output;
+    const uint64_t bytes = rows * row_elements * rueda_dtype_bytes((rueda_dtype)r->agreed.dtype);
+    output->ndim = r->agreed.ndim > 0 ? r->agreed.ndim : 1;
+    memcpy(output->shape, r->agreed.shape, sizeof output->shape);
+    output->shape[0] = (int64_t)rows;
+    output->bytes = bytes;
+    if (own->out == NULL) {
+        own->out = aligned_alloc(OS_CACHE_LINE, (bytes / OS_CACHE_LINE + 1) * OS_CACHE_LINE);
+        if (own->out == NULL)
+            return status_fail(RUEDA_ERR_MEMORY, "tensor '%s': no memory for an output of %llu bytes",
+                               r->name, (unsigned long long)bytes);
+        own->request->owns_output = true;
+    }
+    output->data = own->out;
+    own->request->has_output = true;
+    return RUEDA_OK;
+}
+
+static rueda_status provide_splits(entry *own, const record *r, uint16_t size)
+{
+    rueda_output *output = &own->request->output;
+    output->received_splits = malloc(size * sizeof *output->received_splits);
+    if (output->received_splits == NULL)
+        return status_fail(RUEDA_ERR_MEMORY, "tensor '%s': out of memory", r->name);
+    memcpy(output->received_splits, r->rows, size * sizeof *r->rows);
+    output->received_count = size;
+    return RUEDA_OK;
+}
+
+static uint64_t sum_rows(const int64_t *rows, uint16_t count)
+{
+    uint64_t sum = 0;
+    for (uint16_t i = 0; i < count; i++)
+        sum += (uint64_t)rows[i];
+    return sum;
+}
+
+/* Chunks of IN and OUT and the output, as the collective wants them; *largest on any rank. */
+static rueda_status shape_operation(operation *o, const record *r, uint32_t chunks, uint64_t *largest)
+{
+    process_set *s = o->set;
+    entry *own = o->entries[0];
+    exec_extent *in = o->extents, *out = o->extents + chunks;
+    const uint64_t row = signature_row_elements(&r->agreed);
+    const uint64_t elements = signature_elements(&own->signature);
+    rueda_status status = RUEDA_OK;
+    *largest = 0;
+    switch ((signature_kind)o->kind) {
+    case SIGNATURE_BROADCAST:
+        *largest = split_evenly(in, chunks, elements, rueda_dtype_bytes((rueda_dtype)r->agreed.dtype));
+        memcpy(out, in, chunks * sizeof *in);
+        break;
+    case SIGNATURE_ALLGATHER:
+        in[0] = (exec_extent){0, elements};
+        *largest = split_by_rows(out, s->size, r->rows, row);
+        status = provide_output(own, r, sum_rows(r->rows, s->size), row);
+        break;
+    case SIGNATURE_REDUCESCATTER:
+        *largest = split_rows_evenly(in, s->size, (uint64_t)r->agreed.shape[0], row);
+        out[0] = (exec_extent){0, in[s->index].count};
+        status = provide_output(own, r, row == 0 ? 0 : out[0].count / row, row);
+        break;
+    case SIGNATURE_ALLTOALL:
+        split_by_rows(in, s->size, own->signature.list, row);
+        split_by_rows(out, s->size, r->rows, row);
+        *largest = r->largest_rows * row;
+        status = provide_output(own, r, sum_rows(r->rows, s->size), row);
+        if (status == RUEDA_OK)
+            status = provide_splits(own, r, s->size);
+        break;
+    default:
+        break;
+    }
+    o->tensors[0] = (exec_tensor){0, elements, own->in, own->out};
+    return status;
+}
+
+static rueda_status launch_single(engine *e, process_set *s, record *r)
+{
+    const uint64_t bytes = bytes_of(r);
+    const plan *p;
+    rueda_status status = find_plan(e, s, r, bytes, &p);
+    if (status != RUEDA_OK)
+        return status;
+    const uint32_t chunks = p->chunks > s->size ? p->chunks : s->size;
+    operation *o = operation_new(1, chunks);
+    if (o == NULL)
+        return status_fail(RUEDA_ERR_MEMORY, "tensor '%s': out of memory", r->name);
+    o->set = s;
+    o->kind = r->agreed.kind;
+    o->entries[0] = r->launching;
+    uint64_t largest;
+    status = shape_operation(o, r, chunks, &largest);
+    const bool has_data = r->agreed.kind < SIGNATURE_BARRIER;
+    if (status == RUEDA_OK && has_data && largest == 0) {
+        operation_finish(e, o, RUEDA_OK, "");
+        return RUEDA_OK;
+    }
+    to_lane(e, o, o->kind < SIGNATURE_BARRIER ? largest * s->size * rueda_dtype_bytes((rueda_dtype)r->agreed.dtype) : 0);
+    if (status == RUEDA_OK)
+        status = start(e, o, r, p, largest, o->extents, o->extents + chunks);
+    if (status != RUEDA_OK)
+        operation_free(o);
+    return status;
+}
+
+/* Takes r and all later records that go with it out of the list. Groups stay whole. */
+static uint32_t gather(engine *e, record **list, uint32_t count, record **fused)
+{
+    record *first = list[0];
+    const uint32_t limit = fuse_limit(first);
+    uint64_t bytes = 0;
+    uint32_t taken = 0;
+    for (uint32_t i = 0; i < count && taken < limit; i++) {
+        record *r = list[i];
+        if (r == NULL || (i > 0 && !can_fuse(e, first, r)))
+            continue;
+        const bool same_group = r->agreed.group_size > 0 && r->agreed.group == first->agreed.group;
+        if (i > 0 && !same_group && bytes + bytes_of(r) > (uint64_t)e->settings.fusion_threshold)
+            continue;
+        bytes += bytes_of(r);
+        fused[taken++] = r;
+        list[i] = NULL;
+    }
+    return taken;
+}
+
+static rueda_status launch_next(engine *e, process_set *s, record **list, uint32_t count,
+                                record **fused)
+{
+    record *r = list[0];
+    if (r->agreed.kind != SIGNATURE_ALLREDUCE) {
+        const rueda_status status = launch_single(e, s, r);
+        if (status != RUEDA_OK)
+            fail_record(e, s, r, status, status_text());
+        return status;
+    }
+    if (bytes_of(r) == 0) {
+        fail_record(e, s, r, RUEDA_OK, "");
+        return RUEDA_OK;
+    }
+    const uint32_t taken = gather(e, list, count, fused);
+    const rueda_status status = launch_fused(e, s, fused, taken);
+    if (status == RUEDA_OK)
+        return RUEDA_OK;
+    char text[STATUS_TEXT_MAX];
+    snprintf(text, sizeof text, "%s", status_text());
+    for (uint32_t i = 0; i < taken; i++)
+        fail_record(e, s, fused[i], status, text);
+    return status_restore(status, text);
+}
+
+/* Errors that all members find alike. */
+static rueda_status objection(const process_set *s, const record *r)
+{
+    if (r->conflict != NULL)
+        return status_restore(RUEDA_ERR_MISMATCH, r->conflict);
+    if (s->negotiation.joined_count > 0 && r->agreed.kind != SIGNATURE_ALLREDUCE)
+        return status_fail(RUEDA_ERR_JOINED,
+                           "tensor '%s': %s while rank %d has joined; only allreduce works then",
+                           r->name, signature_kind_name(r->agreed.kind),
+                           s->ranks[s->negotiation.last_joined]);
+    return RUEDA_OK;
+}
+
+void launch_decided(engine *e, process_set *s, const negotiation_result *result)
+{
+    if (result->count == 0)
+        return;
+    record **list = malloc(2 * result->count * sizeof *list);
+    if (list == NULL) {
+        engine_break(e, RUEDA_ERR_MEMORY, "out of memory to launch operations");
+        return;
+    }
+    memcpy(list, result->decided, result->count * sizeof *list);
+    for (uint32_t i = 0; i < result->count; i++) {
+        if (list[i] == NULL)
+            continue;
+        rueda_status status = e->broken == RUEDA_OK ? objection(s, list[i])
+                                                    : status_restore(e->broken, e->broken_text);
+        if (status != RUEDA_OK) {
+            fail_record(e, s, list[i], status, status_text());
+            continue;
+        }
+        status = launch_next(e, s, list + i, result->count - i, list + result->count);
+        if (status != RUEDA_OK) {
+            control_abort(&e->segment, status, e->who.rank, status_text());
+            engine_break(e, status, status_text());
+        }
+    }
+    free(list);
+    engine_tell_waiters(e);
+}

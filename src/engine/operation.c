@@ -1,0 +1,91 @@
+/* operation.c: life of an operation, and what its end means for requests and statistics. */
+#include "engine/engine.h"
+
+#include <stdlib.h>
+
+operation *operation_new(uint32_t count, uint32_t chunks)
+{
+    /* one block for the operation and its arrays */
+    const size_t entries = count * sizeof(entry *), tensors = count * sizeof(exec_tensor);
+    operation *o = calloc(1, sizeof *o + entries + tensors + 2 * chunks * sizeof(exec_extent));
+    if (o == NULL)
+        return NULL;
+    o->tensors = (exec_tensor *)(o + 1);
+    o->extents = (exec_extent *)(o->tensors + count);
+    o->entries = (entry **)(o->extents + 2 * chunks);
+    o->count = count;
+    return o;
+}
+
+void operation_free(operation *o)
+{
+    exec_fini(&o->exec);
+    free(o->neutral);
+    free(o);
+}
+
+void operation_append(operation_list *list, operation *o)
+{
+    if (list->end == NULL)
+        list->end = &list->first;
+    o->next = NULL;
+    *list->end = o;
+    list->end = &o->next;
+    list->count++;
+}
+
+operation *operation_remove(operation_list *list, operation **link)
+{
+    operation *o = *link;
+    *link = o->next;
+    if (list->end == &o->next)
+        list->end = link;
+    list->count--;
+    return o;
+}
+
+/* Guarded by the queue's lock, for rueda_orthogonality. */
+static void note_norms(const operation *o)
+{
+    if (o->exec.norms == NULL)
+        return;
+    pthread_mutex_lock(&o->set->queue.lock);
+    for (uint32_t i = 0; i < o->count; i++) {
+        if (o->entries[i] == NULL)
+            continue;
+        o->entries[i]->record->combined = o->exec.norms[i].combined;
+        o->entries[i]->record->leaves = o->exec.norms[i].leaves;
+        o->entries[i]->record->has_norms = true;
+    }
+    pthread_mutex_unlock(&o->set->queue.lock);
+}
+
+static void end_entry(process_set *s, entry *ended, rueda_status status, const char *text)
+{
+    record *r = ended->record;
+    request_end(ended->request, status, text);
+    entry_free(ended);
+    if (r->slot < 0)
+        negotiation_settle(&s->negotiation, r);
+}
+
+void operation_finish(engine *e, operation *o, rueda_status status, const char *text)
+{
+    if (status == RUEDA_OK) {
+        note_norms(o);
+        atomic_fetch_add_explicit(&e->counters.operations, o->count, memory_order_relaxed);
+        atomic_fetch_add_explicit(&e->counters.bytes, o->bytes, memory_order_relaxed);
+    }
+    /* names first: whoever sees the end of a request may submit the name again */
+    queue_finish_all(&o->set->queue, o->entries, o->count);
+    uint32_t ended = 0;
+    for (uint32_t i = 0; i < o->count; i++) {
+        if (o->entries[i] == NULL)
+            continue;
+        end_entry(o->set, o->entries[i], status, text);
+        ended++;
+    }
+    atomic_fetch_sub(&e->outstanding, ended);
+    operation_free(o);
+    engine_tell_waiters(e);
+}

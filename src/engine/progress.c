@@ -1,0 +1,193 @@
+/* progress.c: one pass over all process sets: mail, rounds, plans in flight. No clock, no blocking. */
+#include "engine/engine.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define TICKS_SMALL 4096 /* a small operation runs until it must wait */
+#define TICKS_LARGE 2    /* a large one lets others in between */
+
+void engine_tell_waiters(engine *e)
+{
+    if (atomic_load(&e->sleepers) == 0)
+        return;
+    atomic_fetch_add(&e->events, 1);
+    os_wake(&e->events, false);
+}
+
+void engine_end_entry(engine *e, process_set *s, entry *ended, rueda_status status, const char *text)
+{
+    queue_finish(&s->queue, ended);
+    record *r = ended->record;
+    request_end(ended->request, status, text);
+    entry_free(ended);
+    atomic_fetch_sub(&e->outstanding, 1);
+    if (r->slot < 0)
+        negotiation_settle(&s->negotiation, r);
+}
+
+static void break_set(engine *e, process_set *s, rueda_status status, const char *text)
+{
+    queue_close(&s->queue, status, text);
+    negotiation_take_mail(&s->negotiation);
+    for (entry *waiting = negotiation_abandon(&s->negotiation), *next; waiting != NULL; waiting = next) {
+        next = waiting->next;
+        engine_end_entry(e, s, waiting, status, text);
+    }
+    for (int l = 0; l < LANE_COUNT; l++) {
+        while (s->flight[l].first != NULL)
+            operation_finish(e, operation_remove(&s->flight[l], &s->flight[l].first), status, text);
+    }
+}
+
+/* Ends everything, here; the other ranks learn it from the abort record, if there is one. */
+void engine_break(engine *e, rueda_status status, const char *text)
+{
+    if (e->broken != RUEDA_OK)
+        return;
+    e->broken = status;
+    snprintf(e->broken_text, sizeof e->broken_text, "%s", text);
+    operation_list *changes = &e->set_operations;
+    while (changes->first != NULL)
+        operation_finish(e, operation_remove(changes, &changes->first), status, e->broken_text);
+    for (int32_t i = 0; i < RUEDA_MAX_SETS; i++) {
+        if (e->sets[i].exists && e->sets[i].member)
+            break_set(e, &e->sets[i], status, e->broken_text);
+    }
+    engine_tell_waiters(e);
+}
+
+static void break_all_ranks(engine *e, rueda_status status)
+{
+    control_abort(&e->segment, status, e->who.rank, status_text());
+    engine_break(e, status, status_text());
+}
+
+static void note_join(engine *e, process_set *s, const negotiation_result *result)
+{
+    if (result->join == NULL)
+        return;
+    atomic_store(&e->last_joined, s->ranks[s->negotiation.last_joined]);
+    engine_end_entry(e, s, result->join, RUEDA_OK, "");
+    engine_tell_waiters(e);
+}
+
+static bool negotiate_set(engine *e, process_set *s)
+{
+    bool moved = false;
+    if (queue_has_mail(&s->queue)) {
+        negotiation_take_mail(&s->negotiation);
+        moved = true;
+    }
+    /* while a small plan is in flight new tensors gather: it will be done in microseconds */
+    const bool hold = s->flight[LANE_SMALL].count > 0 || s->retiring;
+    negotiation_result result;
+    bool complete;
+    const rueda_status status =
+        negotiation_progress(&s->negotiation, hold, &moved, &complete, &result);
+    if (status != RUEDA_OK) {
+        break_all_ranks(e, status);
+        return true;
+    }
+    if (complete) {
+        note_join(e, s, &result);
+        launch_decided(e, s, &result);
+    }
+    return moved;
+}
+
+/* The channel's earlier operation must be done here before its slots are used again. */
+static bool is_first_on_channel(const process_set *s, const operation *o)
+{
+    return s->done[o->channel] == o->exec.bound.sequence;
+}
+
+/* Runs one operation; true: it has ended and is gone. */
+static bool run_operation(engine *e, operation *o, bool *moved)
+{
+    process_set *s = o->set;
+    if (!is_first_on_channel(s, o))
+        return false;
+    exec_result result;
+    const rueda_status status =
+        exec_run(&o->exec, o->large ? TICKS_LARGE : TICKS_SMALL, &result, moved);
+    if (status != RUEDA_OK) {
+        break_all_ranks(e, status);
+        *moved = true;
+        return false; /* engine_break has ended it with all others */
+    }
+    if (result != EXEC_DONE)
+        return false;
+    s->done[o->channel]++;
+    *moved = true;
+    return true;
+}
+
+static bool run_flight(engine *e, process_set *s, lane l)
+{
+    bool moved = false;
+    operation_list *list = &s->flight[l];
+    operation **link = &list->first;
+    while (*link != NULL) {
+        operation *o = *link;
+        const bool done = run_operation(e, o, &moved);
+        if (e->broken != RUEDA_OK)
+            return true;
+        if (done)
+            operation_finish(e, operation_remove(list, link), RUEDA_OK, "");
+        else
+            link = &o->next;
+    }
+    return moved;
+}
+
+/* Changes of process sets run strictly one after the other, each with a barrier of all ranks. */
+static bool run_set_operation(engine *e)
+{
+    operation *o = e->set_operations.first;
+    if (o == NULL)
+        return false;
+    bool moved = false;
+    if (!o->started) {
+        const rueda_status status = sets_begin(e, o);
+        if (status != RUEDA_OK) {
+            break_all_ranks(e, status);
+            return true;
+        }
+        o->started = true;
+    }
+    if (!o->after_barrier)
+        o->after_barrier = run_operation(e, o, &moved);
+    if (e->broken != RUEDA_OK)
+        return true;
+    if (o->after_barrier && sets_drained(e, o)) {
+        operation_remove(&e->set_operations, &e->set_operations.first);
+        sets_complete(e, o);
+        operation_finish(e, o, RUEDA_OK, "");
+        moved = true;
+    }
+    return moved;
+}
+
+bool engine_step(engine *e)
+{
+    if (e->broken != RUEDA_OK) {
+        /* late submissions that slipped in before their queue was closed */
+        return false;
+    }
+    if (control_is_aborted(&e->segment)) {
+        const rueda_status status = control_aborted(&e->segment);
+        engine_break(e, status, status_text());
+        return true;
+    }
+    bool moved = run_set_operation(e);
+    for (int32_t i = 0; i < RUEDA_MAX_SETS && e->broken == RUEDA_OK; i++) {
+        process_set *s = &e->sets[i];
+        if (!s->exists || !s->member)
+            continue;
+        moved |= negotiate_set(e, s);
+        for (int l = 0; l < LANE_COUNT && e->broken == RUEDA_OK; l++)
+            moved |= run_flight(e, s, (lane)l);
+    }
+    return moved;
+}

@@ -1,0 +1,197 @@
+/* sets.c: process sets: made, added, removed.
+ *
+ * A change is an operation in the order of the global set. It begins when all earlier changes are
+ * complete here, runs a barrier over all ranks, and is complete when nothing of a removed set is in
+ * flight here. So all ranks go through the same sequence of sets, and a slot of the segment is used
+ * again only when everybody is done with it.
+ */
+#include "engine/engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static rueda_status find_member(engine *e, process_set *s, const int64_t *ranks, uint32_t count)
+{
+    s->size = (uint16_t)count;
+    s->ranks = malloc(count * sizeof *s->ranks);
+    if (s->ranks == NULL)
+        return status_fail(RUEDA_ERR_MEMORY, "out of memory for a process set");
+    for (uint32_t i = 0; i < count; i++) {
+        s->ranks[i] = (uint16_t)ranks[i];
+        if (ranks[i] == e->who.rank) {
+            s->member = true;
+            s->index = (uint16_t)i;
+        }
+    }
+    return RUEDA_OK;
+}
+
+/* A slot of the segment may have served another set: start from zero before the others look. */
+static void clear_segment(engine *e, int32_t id)
+{
+    const uint32_t rank = (uint32_t)e->who.rank, set = (uint32_t)id;
+    for (uint32_t c = 0; c < e->segment.header->channels; c++)
+        atomic_store(&segment_flag_at(&e->segment, rank, set, c)->value, 0);
+    for (uint64_t round = 0; round < 2; round++)
+        atomic_store(&segment_contribution_at(&e->segment, rank, set, round)->round, 0);
+}
+
+static rueda_status open_channels(engine *e, process_set *s)
+{
+    const uint32_t channels = e->segment.header->channels;
+    s->channels = calloc(channels, sizeof(transport_channel *));
+    s->begun = calloc(channels, sizeof *s->begun);
+    s->done = calloc(channels, sizeof *s->done);
+    if (s->channels == NULL || s->begun == NULL || s->done == NULL)
+        return status_fail(RUEDA_ERR_MEMORY, "out of memory for a process set");
+    rueda_status status = RUEDA_OK;
+    for (uint32_t c = 0; c < channels && status == RUEDA_OK; c++)
+        status = transport_shm.open(&s->group, c, &s->channels[c]);
+    return status;
+}
+
+static rueda_status equip(engine *e, process_set *s, int32_t id)
+{
+    s->group = (control_group){&e->segment, (uint32_t)id, s->size, s->index, s->ranks};
+    rueda_status status = segment_commit_set(&e->segment, (uint32_t)e->who.rank, (uint32_t)id);
+    if (status != RUEDA_OK)
+        return status;
+    clear_segment(e, id);
+    status = queue_init(&s->queue);
+    if (status == RUEDA_OK)
+        status = negotiation_init(&s->negotiation, &s->group, &s->queue,
+                                  (uint32_t)e->settings.cache_capacity);
+    return status == RUEDA_OK ? open_channels(e, s) : status;
+}
+
+static void release(engine *e, process_set *s)
+{
+    for (uint32_t c = 0; s->channels != NULL && c < e->segment.header->channels; c++)
+        transport_shm.close(s->channels[c]);
+    free(s->channels);
+    free(s->begun);
+    free(s->done);
+    plans_free(s);
+    negotiation_fini(&s->negotiation);
+    queue_fini(&s->queue);
+    free(s->ranks);
+    *s = (process_set){0};
+}
+
+rueda_status sets_make(engine *e, int32_t id, const int64_t *ranks, uint32_t count)
+{
+    process_set *s = &e->sets[id];
+    rueda_status status = find_member(e, s, ranks, count);
+    if (status == RUEDA_OK && s->member)
+        status = equip(e, s, id);
+    if (status != RUEDA_OK)
+        release(e, s);
+    return status;
+}
+
+void sets_unmake(engine *e, int32_t id)
+{
+    pthread_mutex_lock(&e->sets_lock);
+    release(e, &e->sets[id]);
+    pthread_mutex_unlock(&e->sets_lock);
+}
+
+static bool same_ranks(const process_set *s, const signature *wanted)
+{
+    if (!s->exists || s->size != wanted->list_count)
+        return false;
+    for (uint16_t i = 0; i < s->size; i++) {
+        if (s->ranks[i] != wanted->list[i])
+            return false;
+    }
+    return true;
+}
+
+/* The same answer on all ranks: an id, or a status for everybody. */
+static rueda_status choose_id(const engine *e, const signature *wanted, int32_t *id)
+{
+    int32_t unused = -1;
+    for (int32_t i = RUEDA_MAX_SETS - 1; i >= 0; i--) {
+        if (same_ranks(&e->sets[i], wanted))
+            return status_fail(RUEDA_ERR_ARGUMENT,
+                               "a process set of these ranks exists already: it is number %d", i);
+        if (!e->sets[i].exists)
+            unused = i;
+    }
+    if (unused < 0)
+        return status_fail(RUEDA_ERR_MEMORY, "there are %d process sets already: remove one first",
+                           RUEDA_MAX_SETS);
+    *id = unused;
+    return RUEDA_OK;
+}
+
+static void refuse(operation *o, rueda_status status)
+{
+    o->target = -1;
+    rueda_request *r = o->entries[0]->request;
+    r->status = status;
+    r->text = strdup(status_text());
+}
+
+rueda_status sets_begin(engine *e, operation *o)
+{
+    const signature *wanted = &o->entries[0]->signature;
+    rueda_status status;
+    if (o->kind == SIGNATURE_ADD_SET) {
+        status = choose_id(e, wanted, &o->target);
+        if (status == RUEDA_OK)
+            return sets_make(e, o->target, wanted->list, wanted->list_count);
+    } else {
+        o->target = wanted->root;
+        if (o->target > 0 && o->target < RUEDA_MAX_SETS && e->sets[o->target].exists) {
+            e->sets[o->target].retiring = true;
+            return RUEDA_OK;
+        }
+        status = status_fail(RUEDA_ERR_ARGUMENT, "process set %d does not exist: it cannot be removed",
+                             wanted->root);
+    }
+    refuse(o, status);
+    return RUEDA_OK;
+}
+
+/* After the barrier no member contributes any more. A round that is complete will still be read by
+ * all who contributed; what it launches is finished first. */
+bool sets_drained(engine *e, operation *o)
+{
+    if (o->kind == SIGNATURE_ADD_SET || o->target < 0)
+        return true;
+    process_set *s = &e->sets[o->target];
+    if (!s->member)
+        return true;
+    const negotiation *n = &s->negotiation;
+    return s->flight[LANE_SMALL].count == 0 && s->flight[LANE_LARGE].count == 0 &&
+           !(n->contributed && control_complete(&s->group, n->round));
+}
+
+static void end_waiting(engine *e, process_set *s)
+{
+    static const char text[] = "the process set was removed";
+    queue_close(&s->queue, RUEDA_ERR_SHUTDOWN, text);
+    negotiation_take_mail(&s->negotiation);
+    for (entry *waiting = negotiation_abandon(&s->negotiation), *next; waiting != NULL; waiting = next) {
+        next = waiting->next;
+        engine_end_entry(e, s, waiting, RUEDA_ERR_SHUTDOWN, text);
+    }
+}
+
+void sets_complete(engine *e, operation *o)
+{
+    if (o->target < 0)
+        return;
+    process_set *s = &e->sets[o->target];
+    if (o->kind == SIGNATURE_ADD_SET) {
+        pthread_mutex_lock(&e->sets_lock);
+        s->exists = true;
+        pthread_mutex_unlock(&e->sets_lock);
+        o->entries[0]->request->set = o->target;
+        return;
+    }
+    if (s->member)
+        end_waiting(e, s);
+    sets_unmake(e, o->target);
+}

@@ -1,0 +1,181 @@
+/* watch.c: what a driver looks for when nothing moves: dead peers, peers that left, stalls. */
+#include "engine/engine.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define CHECK_EVERY_NS UINT64_C(50000000)
+#define STALL_LIST_MAX 1200 /* bytes of the list of missing ranks and tensors */
+
+rueda_status watch_open(engine *e)
+{
+    e->process_fds = malloc((size_t)e->who.size * sizeof *e->process_fds);
+    if (e->process_fds == NULL)
+        return status_fail(RUEDA_ERR_MEMORY, "out of memory in rueda_init");
+    for (int r = 0; r < e->who.size; r++)
+        e->process_fds[r] =
+            r == e->who.rank ? -1 : os_process_open(segment_rank_at(&e->segment, (uint32_t)r)->pid);
+    return RUEDA_OK;
+}
+
+void watch_close(engine *e)
+{
+    for (int r = 0; e->process_fds != NULL && r < e->who.size; r++) {
+        if (e->process_fds[r] >= 0)
+            close(e->process_fds[r]);
+    }
+    free(e->process_fds);
+    e->process_fds = NULL;
+}
+
+static bool has_left(const engine *e, int rank)
+{
+    return atomic_load(&segment_rank_at(&e->segment, (uint32_t)rank)->state) == SEGMENT_LEFT;
+}
+
+/* A peer may have died after it left in good order: that is no failure. */
+static void look_for_dead(engine *e)
+{
+    for (int r = 0; r < e->who.size; r++) {
+        if (e->process_fds[r] < 0 || has_left(e, r) || !os_process_dead(e->process_fds[r]) ||
+            has_left(e, r))
+            continue;
+        status_fail(RUEDA_ERR_PEER, "rank %d died; all ranks must be started again", r);
+        control_abort(&e->segment, RUEDA_ERR_PEER, r, status_text());
+        return;
+    }
+}
+
+static bool needs(const process_set *s)
+{
+    return s->negotiation.waiting > 0 || s->flight[LANE_SMALL].count > 0 ||
+           s->flight[LANE_LARGE].count > 0;
+}
+
+/* A member that left takes part in no more rounds; a plan that waits for it can never end. */
+static bool is_stuck_on(const process_set *s, uint16_t index)
+{
+    const negotiation *n = &s->negotiation;
+    if (n->waiting > 0 && !control_contributed(&s->group, n->round, index))
+        return true;
+    for (int l = 0; l < LANE_COUNT; l++) {
+        for (const operation *o = s->flight[l].first; o != NULL; o = o->next) {
+            if (o->exec.waiting_for == index)
+                return true;
+        }
+    }
+    return false;
+}
+
+static void look_for_left(engine *e)
+{
+    for (int32_t i = 0; i < RUEDA_MAX_SETS; i++) {
+        const process_set *s = &e->sets[i];
+        if (!s->exists || !s->member || !needs(s))
+            continue;
+        for (uint16_t m = 0; m < s->size; m++) {
+            if (m == s->index || !has_left(e, s->ranks[m]) || !is_stuck_on(s, m))
+                continue;
+            status_fail(RUEDA_ERR_SHUTDOWN,
+                        "rank %d has shut down while rank %d still waits for it", s->ranks[m],
+                        e->who.rank);
+            engine_break(e, RUEDA_ERR_SHUTDOWN, status_text());
+            return;
+        }
+    }
+}
+
+/* "tensor (missing ranks 1 2); …" for what has waited since before `before`; returns how many. */
+static int list_stalled(const process_set *s, uint64_t before, char *text, bool *missing, bool *speaker)
+{
+    int count = 0;
+    size_t used = 0;
+    queue *q = (queue *)&s->queue;
+    pthread_mutex_lock(&q->lock);
+    for (size_t b = 0; b < q->bucket_count; b++) {
+        for (record *r = q->buckets[b]; r != NULL; r = r->chain) {
+            if (!r->waits || r->entry->submitted_ns > before || r->entry->signature.kind == SIGNATURE_JOIN)
+                continue;
+            negotiation_missing(&s->negotiation, r, missing);
+            bool lowest = true;
+            for (uint16_t i = 0; i < s->index; i++)
+                lowest = lowest && missing[i];
+            *speaker = *speaker || lowest;
+            count++;
+            if (used + 400 > STALL_LIST_MAX)
+                continue;
+            used += (size_t)snprintf(text + used, STALL_LIST_MAX - used, "%s'%s' (Missing ranks:",
+                                     used > 0 ? "; " : "", r->name);
+            for (uint16_t i = 0; i < s->size && used + 32 < STALL_LIST_MAX; i++) {
+                if (missing[i])
+                    used += (size_t)snprintf(text + used, STALL_LIST_MAX - used, " %u", s->ranks[i]);
+            }
+            used += (size_t)snprintf(text + used, STALL_LIST_MAX - used, ")");
+        }
+    }
+    pthread_mutex_unlock(&q->lock);
+    return count;
+}
+
+static uint64_t seconds_ago(uint64_t now, int64_t seconds)
+{
+    const uint64_t ns = (uint64_t)seconds * 1000000000u;
+    return now > ns ? now - ns : 0;
+}
+
+static void look_for_stalls_in(engine *e, const process_set *s, uint64_t now)
+{
+    char text[STALL_LIST_MAX] = "";
+    bool speaker = false;
+    bool *missing = malloc(s->size * sizeof *missing);
+    if (missing == NULL)
+        return;
+    if (e->settings.stall_end > 0 &&
+        list_stalled(s, seconds_ago(now, e->settings.stall_end), text, missing, &speaker) > 0) {
+        status_fail(RUEDA_ERR_STALLED, "the job ends: after %lld s some ranks have not submitted %.300s",
+                    (long long)e->settings.stall_end, text);
+        control_abort(&e->segment, RUEDA_ERR_STALLED, e->who.rank, status_text());
+    } else if (e->settings.stall_warn > 0 &&
+               list_stalled(s, seconds_ago(now, e->settings.stall_warn), text, missing, &speaker) > 0 &&
+               speaker) {
+        log_line(&e->log, LOG_WARN,
+                 "One or more tensors were submitted to be reduced, gathered or broadcasted by subset "
+                 "of ranks and are waiting for remainder of ranks for more than %lld seconds: %s",
+                 (long long)e->settings.stall_warn, text);
+    }
+    free(missing);
+}
+
+static uint64_t stall_period_ns(const engine *e)
+{
+    int64_t seconds = e->settings.stall_warn;
+    if (e->settings.stall_end > 0 && (seconds == 0 || e->settings.stall_end < seconds))
+        seconds = e->settings.stall_end;
+    return (uint64_t)seconds * 1000000000u;
+}
+
+static void look_for_stalls(engine *e, uint64_t now)
+{
+    const uint64_t period = stall_period_ns(e);
+    if (period == 0 || now < e->next_stall_ns)
+        return;
+    /* looked at once a second, said once a period */
+    for (int32_t i = 0; i < RUEDA_MAX_SETS; i++) {
+        const process_set *s = &e->sets[i];
+        if (s->exists && s->member && s->negotiation.waiting > 0)
+            look_for_stalls_in(e, s, now);
+    }
+    e->next_stall_ns = now + period;
+}
+
+void watch_peers(engine *e, uint64_t now)
+{
+    if (now < e->next_check_ns || e->broken != RUEDA_OK)
+        return;
+    e->next_check_ns = now + CHECK_EVERY_NS;
+    look_for_dead(e);
+    look_for_left(e);
+    if (e->broken == RUEDA_OK)
+        look_for_stalls(e, now);
+}

@@ -1,0 +1,204 @@
+/* data.c: the steps that touch tensor data: COPY, REDUCE, DOT, WEIGH, COMBINE. */
+#include "exec/exec.h"
+
+#include <string.h>
+
+static bool has_extent(plan_operand x)
+{
+    return x.buffer == PLAN_IN || x.buffer == PLAN_OUT || x.buffer == PLAN_WORK;
+}
+
+static const exec_extent *extent_of(const exec_op *o, plan_operand x)
+{
+    return x.buffer == PLAN_OUT ? &o->bound.out[x.index] : &o->bound.in[x.index];
+}
+
+/* The operand that says how long the step is: all others are as long. Our own come first, since the
+ * extents of a peer's IN are known to be ours only where all ranks' chunks are alike. */
+static const exec_extent *governing_extent(const exec_op *o, const plan_step *step)
+{
+    const plan_operand operands[] = {step->dst, step->a, step->b};
+    const exec_extent *found = NULL;
+    for (int i = 0; i < 3; i++) {
+        if (!has_extent(operands[i]))
+            continue;
+        if (operands[i].rank == o->index)
+            return extent_of(o, operands[i]);
+        if (found == NULL)
+            found = extent_of(o, operands[i]);
+    }
+    return found;
+}
+
+uint64_t exec_step_count(const exec_op *o, const plan_step *step, uint32_t piece)
+{
+    const exec_extent *extent = governing_extent(o, step);
+    const uint64_t before = piece * o->piece;
+    if (extent == NULL || before >= extent->count)
+        return 0;
+    const uint64_t rest = extent->count - before;
+    return rest < o->piece ? rest : o->piece;
+}
+
+static uint32_t tensor_at(const exec_op *o, uint64_t element)
+{
+    uint32_t low = 0, high = o->bound.tensor_count - 1;
+    while (low < high) {
+        const uint32_t middle = (low + high + 1) / 2;
+        if (o->bound.tensors[middle].offset <= element)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
+exec_run_part exec_part(const exec_op *o, const plan_step *step, uint32_t piece, uint64_t first,
+                        uint64_t total)
+{
+    exec_run_part part = {0, first, total - first};
+    if (o->bound.tensor_count == 1)
+        return part;
+    const uint64_t element = governing_extent(o, step)->offset + piece * o->piece + first;
+    part.tensor = tensor_at(o, element);
+    const exec_tensor *tensor = &o->bound.tensors[part.tensor];
+    const uint64_t to_end = tensor->offset + tensor->count - element;
+    if (part.count > to_end)
+        part.count = to_end;
+    return part;
+}
+
+uint8_t *exec_address(const exec_op *o, plan_operand x, uint32_t piece, exec_run_part part)
+{
+    const transport_peer *peer = &o->bound.channel->peers[x.rank];
+    if (x.buffer == PLAN_SLOT)
+        return peer->slots + (piece % PLAN_SLOTS) * o->bound.channel->slot_bytes +
+               x.index * o->cell_bytes + part.first * o->element;
+    const exec_tensor *tensor = &o->bound.tensors[part.tensor];
+    const uint64_t element = extent_of(o, x)->offset + piece * o->piece + part.first;
+    if (x.buffer == PLAN_WORK)
+        return o->work + element * o->element;
+    const uint64_t skip = (element - tensor->offset) * o->element;
+    if (x.rank == o->index)
+        return (x.buffer == PLAN_IN ? (uint8_t *)tensor->in : tensor->out) + skip;
+    const segment_address *address = &peer->addresses[part.tensor];
+    return o->bound.channel->group->segment->base +
+           (x.buffer == PLAN_IN ? address->in : address->out) + skip;
+}
+
+static double copy_factor(const exec_op *o, uint8_t flags)
+{
+    return ((flags & PLAN_PRESCALE) != 0 ? o->bound.prescale : 1.0) *
+           ((flags & PLAN_POSTSCALE) != 0 ? o->bound.postscale : 1.0);
+}
+
+static void copy_part(exec_op *o, const plan_step *step, uint32_t piece, exec_run_part part)
+{
+    uint8_t *dst = exec_address(o, step->dst, piece, part);
+    const uint8_t *src = exec_address(o, step->a, piece, part);
+    const double factor = copy_factor(o, step->flags);
+    if (factor != 1.0)
+        o->kernel->scale[o->bound.dtype](dst, src, part.count, factor);
+    else if (dst == src)
+        return;
+    else if (o->bound.stream && step->dst.buffer == PLAN_OUT)
+        o->kernel->copy_stream(dst, src, part.count * o->element);
+    else
+        memcpy(dst, src, part.count * o->element);
+}
+
+static double *sums_of(const exec_op *o, uint16_t rank, uint32_t parity, uint32_t tensor)
+{
+    return o->bound.channel->peers[rank].sums + ((size_t)parity * SEGMENT_SUMS + tensor) * 4;
+}
+
+static void dot_part(exec_op *o, const plan_step *step, uint32_t piece, exec_run_part part)
+{
+    const uint8_t *a = exec_address(o, step->a, piece, part);
+    const uint8_t *b = exec_address(o, step->b, piece, part);
+    const uint32_t parity = (step->flags & PLAN_SUMS_ODD) != 0;
+    o->kernel->dot[o->bound.dtype](a, b, part.count, sums_of(o, o->index, parity, part.tensor));
+    if (step->dst.buffer != PLAN_NONE)
+        memcpy(exec_address(o, step->dst, piece, part), step->a.rank == o->index ? b : a,
+               part.count * o->element);
+}
+
+static void combine_part(exec_op *o, const plan_step *step, uint32_t piece, exec_run_part part)
+{
+    const double *c = &o->coefficients[2 * part.tensor];
+    o->kernel->combine[o->bound.dtype](exec_address(o, step->dst, piece, part),
+                                       exec_address(o, step->a, piece, part),
+                                       exec_address(o, step->b, piece, part), part.count, c[0], c[1]);
+}
+
+static void reduce_part(exec_op *o, const plan_step *step, uint32_t piece, exec_run_part part)
+{
+    o->kernel->reduce[o->bound.dtype][o->bound.op](exec_address(o, step->dst, piece, part),
+                                                   exec_address(o, step->a, piece, part),
+                                                   exec_address(o, step->b, piece, part), part.count);
+}
+
+void exec_data_step(exec_op *o, const plan_step *step, uint32_t piece)
+{
+    const uint64_t total = exec_step_count(o, step, piece);
+    for (uint64_t first = 0; first < total;) {
+        const exec_run_part part = exec_part(o, step, piece, first, total);
+        switch ((plan_kind)step->kind) {
+        case PLAN_COPY:
+            copy_part(o, step, piece, part);
+            break;
+        case PLAN_REDUCE:
+            reduce_part(o, step, piece, part);
+            break;
+        case PLAN_DOT:
+            dot_part(o, step, piece, part);
+            break;
+        default:
+            combine_part(o, step, piece, part);
+            break;
+        }
+        first += part.count;
+    }
+}
+
+/* Zero products; the fourth number carries the leaves of our block up the tree. */
+void exec_prepare_sums(exec_op *o, uint32_t parity)
+{
+    for (uint32_t t = 0; t < o->bound.tensor_count; t++) {
+        double *sums = sums_of(o, o->index, parity, t);
+        sums[0] = sums[1] = sums[2] = 0;
+        sums[3] = o->norms[t].leaves;
+    }
+}
+
+static double coefficient(double product, double norm)
+{
+    return norm == 0 ? 1.0 : 1.0 - product / (2.0 * norm);
+}
+
+/* Sums over the joined block in rank order: the same bits on all its ranks. */
+static void weigh_tensor(exec_op *o, const plan_step *step, uint32_t tensor)
+{
+    const uint32_t parity = step->a.index;
+    const uint16_t first = step->a.rank, upper = step->b.rank, end = (uint16_t)(first + step->lag);
+    double ab = 0, aa = 0, bb = 0;
+    for (uint16_t r = first; r < end; r++) {
+        const double *sums = sums_of(o, r, parity, tensor);
+        ab += sums[0];
+        aa += sums[1];
+        bb += sums[2];
+    }
+    const double lower_leaves = upper - first == 1 ? aa : sums_of(o, first, parity, tensor)[3];
+    const double upper_leaves = end - upper == 1 ? bb : sums_of(o, upper, parity, tensor)[3];
+    const double ca = coefficient(ab, aa), cb = coefficient(ab, bb);
+    o->coefficients[2 * tensor] = ca;
+    o->coefficients[2 * tensor + 1] = cb;
+    o->norms[tensor].leaves = lower_leaves + upper_leaves;
+    o->norms[tensor].combined = ca * ca * aa + 2 * ca * cb * ab + cb * cb * bb;
+}
+
+void exec_weigh(exec_op *o, const plan_step *step)
+{
+    for (uint32_t t = 0; t < o->bound.tensor_count; t++)
+        weigh_tensor(o, step, t);
+}

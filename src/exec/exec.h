@@ -1,0 +1,115 @@
+/* exec.h: binds a plan to memory and runs its steps.
+ *
+ * There is no loop for any collective here: only the plan says what happens. An operation runs on a
+ * channel; its `sequence` counts the operations of that channel, alike on all members. The member's
+ * flag holds sequence·2^24 + ticks published, and (sequence+1)·2^24 when the operation is finished
+ * there: the slots are then free for the next one.
+ * Invariant: a step is started only when all earlier ones are done (messages: started), so the
+ * verifier's program order is what happens.
+ */
+#ifndef RUEDA_EXEC_H
+#define RUEDA_EXEC_H
+
+#include "kernel/kernel.h"
+#include "plan/plan.h"
+#include "transport/transport.h"
+
+#define EXEC_TICK_BITS 24 /* ticks of one operation fit in so many bits */
+
+/* One tensor of a (fused) operation. Offsets and counts are elements of the operation's space. */
+typedef struct exec_tensor {
+    uint64_t offset, count;
+    const uint8_t *in;
+    uint8_t *out;
+} exec_tensor;
+
+/* A chunk: elements of IN or OUT. */
+typedef struct exec_extent {
+    uint64_t offset, count;
+} exec_extent;
+
+/* Squared norms of an Adasum, per tensor. */
+typedef struct exec_norms {
+    double combined; /* of the result */
+    double leaves;   /* of all ranks' inputs, added up */
+} exec_norms;
+
+/* Everything a launch binds; pointers stay the caller's and must outlive the operation. */
+typedef struct exec_launch {
+    const plan *plan;
+    transport_channel *channel;
+    uint64_t sequence;  /* of the channel */
+    uint64_t number;    /* of the operation in the set; travels with messages */
+    rueda_dtype dtype;
+    kernel_op op;
+    double prescale, postscale;
+    const exec_tensor *tensors;
+    uint32_t tensor_count;
+    const exec_extent *in, *out; /* chunks, as plan.h says for the collective */
+    uint64_t largest;            /* elements of the largest chunk on any rank; not 0 with chunks */
+    bool stream;                 /* results are too large to stay in a cache */
+} exec_launch;
+
+typedef struct exec_message exec_message;
+
+typedef struct exec_op {
+    exec_launch bound;
+    const kernel_table *kernel;
+    size_t element;          /* bytes */
+    uint16_t index;          /* ours in the group */
+    uint8_t *work;           /* private memory of the plan, if it has any */
+    double *coefficients;    /* 2 per tensor, Adasum */
+    exec_norms *norms;       /* per tensor, Adasum; valid when done */
+
+    uint32_t phase, step, tick, ticks; /* where we are */
+    uint32_t pieces;
+    uint64_t piece;      /* elements of a piece in this phase */
+    uint64_t cell_bytes; /* of a slot in this phase */
+    uint64_t published;  /* ticks of the publishing phases before this one */
+    bool entered;        /* the channel's previous operation is finished everywhere */
+    int waiting_for;     /* member that keeps us from going on, or -1 */
+
+    exec_message *messages; /* started, not yet fenced */
+    uint32_t message_count, message_capacity;
+} exec_op;
+
+typedef enum exec_result {
+    EXEC_DONE,
+    EXEC_BLOCKED, /* nothing to do until a peer moves */
+    EXEC_MORE     /* the budget is used up */
+} exec_result;
+
+/* Binds. Does not touch peers. ERR_MEMORY; ERR_ARGUMENT if the slots are too small for the plan. */
+rueda_status exec_start(exec_op *o, const exec_launch *launch, const kernel_table *kernel);
+
+/* Runs up to `budget` ticks; never blocks. *moved tells whether anything was done. A message that
+ * is not the expected one fails with ERR_INTERNAL. */
+rueda_status exec_run(exec_op *o, uint32_t budget, exec_result *result, bool *moved);
+
+/* Frees what exec_start took. Safe on a zeroed operation. */
+void exec_fini(exec_op *o);
+
+/* ---- between the files of this folder ---- */
+
+typedef struct exec_run_part { /* a contiguous stretch of a step within one tensor */
+    uint32_t tensor;
+    uint64_t first; /* elements from the start of the chunk's piece */
+    uint64_t count;
+} exec_run_part;
+
+/* Elements of the step's piece, 0 if it lies beyond the chunk. */
+uint64_t exec_step_count(const exec_op *o, const plan_step *step, uint32_t piece);
+/* The stretch that starts `first` elements into the piece and ends with its tensor or the piece. */
+exec_run_part exec_part(const exec_op *o, const plan_step *step, uint32_t piece, uint64_t first,
+                        uint64_t total);
+uint8_t *exec_address(const exec_op *o, plan_operand operand, uint32_t piece, exec_run_part part);
+
+void exec_data_step(exec_op *o, const plan_step *step, uint32_t piece);
+void exec_prepare_sums(exec_op *o, uint32_t parity);
+void exec_weigh(exec_op *o, const plan_step *step);
+
+rueda_status exec_message_start(exec_op *o, const plan_step *step, uint32_t piece);
+/* Moves started messages on; *done: all are finished. */
+rueda_status exec_messages_progress(exec_op *o, bool *done, bool *moved);
+
+#endif

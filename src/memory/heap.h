@@ -1,0 +1,38 @@
+/* heap.h: rueda_alloc, a first-fit allocator over a rank's part of the segment.
+ *
+ * Its bookkeeping is private to the rank; only the blocks are shared. Invariant: free and used blocks
+ * together cover the heap without overlap, sorted by offset, and no two free neighbours.
+ */
+#ifndef RUEDA_MEMORY_HEAP_H
+#define RUEDA_MEMORY_HEAP_H
+
+#include "memory/segment.h"
+
+#include <pthread.h>
+
+typedef struct heap_block {
+    uint64_t offset, bytes;
+    bool used;
+} heap_block;
+
+typedef struct heap {
+    pthread_mutex_t lock;
+    segment *segment;
+    uint8_t *base;
+    uint64_t bytes;
+    heap_block *blocks;
+    size_t count, capacity;
+} heap;
+
+rueda_status heap_init(heap *h, segment *s, uint32_t rank);
+void heap_fini(heap *h); /* safe after a failed or missing init of a zeroed heap */
+
+/* Zeroed memory, aligned to a cache line. */
+rueda_status heap_alloc(heap *h, size_t bytes, void **memory);
+/* ERR_ARGUMENT: not the start of a block. */
+rueda_status heap_free(heap *h, void *memory);
+
+/* Whether [memory, memory + bytes) lies in the heap: peers can reach it. */
+bool heap_contains(const heap *h, const void *memory, size_t bytes);
+
+#endif

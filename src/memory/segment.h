@@ -1,0 +1,125 @@
+/* segment.h: the memory that all ranks of a host share, one file for each generation of a job.
+ *
+ * Layout (little-endian, SEGMENT_VERSION): a header page, then one area for each rank. An area holds
+ * the rank's header, and for each process set its contributions to negotiation and its channels
+ * (flag, sums, addresses, slots, message rings), and last the heap of rueda_alloc. Every word is
+ * written by the area's owner only, except bells (rung by peers), the consumed counts of rings
+ * (written by the reader), user memory that a plan PUTs into, and the abort record.
+ * Areas start a non-power-of-two distance apart, plus some cache lines: equal low address bits on
+ * all ranks cost several times in the caches.
+ * Invariant: offsets follow from the header alone; the file never shrinks.
+ */
+#ifndef RUEDA_MEMORY_SEGMENT_H
+#define RUEDA_MEMORY_SEGMENT_H
+
+#include "base/config.h"
+#include "base/os.h"
+
+#define SEGMENT_MAGIC 0x61646575 /* "ueda" */
+#define SEGMENT_VERSION 1
+#define SEGMENT_NEWS_BYTES 16384 /* description of new tensors in one round, beside 8 bytes a rank */
+#define SEGMENT_SUMS 512         /* tensors of one Adasum operation */
+#define SEGMENT_ADDRESSES 128    /* tensors of one operation on shared memory */
+#define SEGMENT_RING_BYTES 65536 /* message bytes in flight between two ranks on one channel */
+#define SEGMENT_ABORT_TEXT 400
+
+/* What a rank tells by ending the job for all; `claimed` is taken once. */
+typedef struct segment_abort {
+    _Atomic uint32_t claimed;
+    _Atomic uint32_t published; /* the fields below are there */
+    uint32_t status;            /* rueda_status */
+    int32_t rank;               /* the culprit */
+    char text[SEGMENT_ABORT_TEXT];
+} segment_abort;
+
+typedef struct segment_header {
+    uint32_t magic, version;
+    uint64_t generation;
+    uint32_t ranks, channels, cache_words, zero;
+    uint64_t slot_bytes, heap_bytes;
+    uint64_t bytes; /* of the whole file */
+    _Alignas(OS_CACHE_LINE) segment_abort abort;
+} segment_header;
+
+/* One line for sleeping and waking, so that ringing a bell touches nothing else. */
+typedef struct segment_bell {
+    _Alignas(OS_CACHE_LINE) _Atomic uint32_t rings;
+    _Atomic uint32_t sleeping;
+} segment_bell;
+
+typedef enum segment_state { SEGMENT_ABSENT, SEGMENT_HERE, SEGMENT_LEFT } segment_state;
+
+typedef struct segment_rank {
+    segment_bell bell;
+    _Alignas(OS_CACHE_LINE) _Atomic uint32_t state; /* segment_state */
+    int32_t pid;
+    config settings;
+} segment_rank;
+
+/* A rank's part in one round of negotiation; see control.h. */
+typedef struct segment_contribution {
+    _Alignas(OS_CACHE_LINE) _Atomic uint64_t round; /* written last; 0: none yet */
+    uint32_t flags;
+    uint32_t words; /* of ready bits */
+    uint64_t digest;
+    uint32_t news_bytes, news_count;
+    uint64_t ready[]; /* `cache_words`, then the news */
+} segment_contribution;
+
+/* How far a rank has come with the operations of a channel; see exec.h. */
+typedef struct segment_flag {
+    _Alignas(OS_CACHE_LINE) _Atomic uint64_t value;
+} segment_flag;
+
+typedef struct segment_address {
+    uint64_t in, out; /* offsets in the segment */
+} segment_address;
+
+/* A stream of bytes to one reader; see transport/shm. */
+typedef struct segment_ring {
+    _Alignas(OS_CACHE_LINE) _Atomic uint64_t written;
+    _Alignas(OS_CACHE_LINE) _Atomic uint64_t consumed;
+    _Alignas(OS_CACHE_LINE) uint8_t bytes[SEGMENT_RING_BYTES];
+} segment_ring;
+
+typedef struct segment {
+    int fd;
+    uint8_t *base;
+    segment_header *header;
+    uint64_t area_offset, area_bytes;                        /* first area, distance of areas */
+    uint64_t set_offset, set_bytes;                          /* within an area */
+    uint64_t contribution_bytes;                             /* each of two */
+    uint64_t channel_offset, channel_bytes;                  /* within a set */
+    uint64_t sums_offset, addresses_offset, slots_offset;    /* within a channel */
+    uint64_t rings_offset;                                   /* within a channel */
+    uint64_t heap_offset;                                    /* within an area */
+} segment;
+
+/* Makes the segment of a new generation, sized by the settings. */
+rueda_status segment_create(segment *s, const config *settings, uint32_t ranks, uint64_t generation);
+/* Maps a segment made by another rank. Takes the descriptor over, also on failure. */
+rueda_status segment_attach(segment *s, int fd);
+void segment_close(segment *s);
+
+/* Backs a rank's part of a process set with memory; before its first use, by its owner. */
+rueda_status segment_commit_set(segment *s, uint32_t rank, uint32_t set);
+/* Backs a rank's message rings of a channel. */
+rueda_status segment_commit_rings(segment *s, uint32_t rank, uint32_t set, uint32_t channel);
+
+segment_rank *segment_rank_at(const segment *s, uint32_t rank);
+/* `round` selects one of the two buffers by its parity. */
+segment_contribution *segment_contribution_at(const segment *s, uint32_t rank, uint32_t set,
+                                              uint64_t round);
+segment_flag *segment_flag_at(const segment *s, uint32_t rank, uint32_t set, uint32_t channel);
+double *segment_sums_at(const segment *s, uint32_t rank, uint32_t set, uint32_t channel);
+segment_address *segment_addresses_at(const segment *s, uint32_t rank, uint32_t set,
+                                      uint32_t channel);
+uint8_t *segment_slots_at(const segment *s, uint32_t rank, uint32_t set, uint32_t channel);
+segment_ring *segment_ring_at(const segment *s, uint32_t rank, uint32_t set, uint32_t channel,
+                              uint32_t reader);
+uint8_t *segment_heap_at(const segment *s, uint32_t rank);
+
+/* Bytes for news in a contribution. */
+uint64_t segment_news_bytes(const segment *s);
+
+#endif

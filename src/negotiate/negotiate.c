@@ -1,0 +1,217 @@
+/* negotiate.c: the rounds of one process set. */
+#include "negotiate/negotiate.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+rueda_status negotiation_init(negotiation *n, control_group *g, queue *q, uint32_t capacity)
+{
+    const size_t words = g->segment->header->cache_words + 1;
+    *n = (negotiation){.group = g, .queue = q, .round = 1, .capacity = capacity, .last_joined = -1};
+    n->to_tell_end = &n->to_tell;
+    n->ready = calloc(words, sizeof *n->ready);
+    n->both = calloc(words, sizeof *n->both);
+    n->either = calloc(words, sizeof *n->either);
+    n->cache = calloc(capacity + 1, sizeof(record *));
+    n->joined = calloc(g->size, sizeof *n->joined);
+    if (n->ready != NULL && n->both != NULL && n->either != NULL && n->cache != NULL &&
+        n->joined != NULL)
+        return RUEDA_OK;
+    negotiation_fini(n);
+    return status_fail(RUEDA_ERR_MEMORY, "out of memory for a process set");
+}
+
+void negotiation_fini(negotiation *n)
+{
+    free(n->ready);
+    free(n->both);
+    free(n->either);
+    free(n->cache);
+    free(n->joined);
+    free(n->open);
+    free(n->decided);
+    *n = (negotiation){0};
+}
+
+static void welcome(negotiation *n, entry *e)
+{
+    record *r = e->record;
+    r->waits = true;
+    n->waiting++;
+    n->has_news = true;
+    if (e->signature.kind == SIGNATURE_JOIN)
+        n->join = e;
+    else if (r->slot >= 0 && signature_repeats(&r->mine, &e->signature))
+        bit_set(n->ready, (uint32_t)r->slot);
+    else
+        news_queue(n, e);
+}
+
+void negotiation_take_mail(negotiation *n)
+{
+    for (entry *e = queue_take(n->queue), *next; e != NULL; e = next) {
+        next = e->next;
+        welcome(n, e);
+    }
+}
+
+static void contribute(negotiation *n)
+{
+    segment_contribution *c = control_draft(n->group, n->round);
+    c->words = (n->used + 63) / 64;
+    c->digest = n->digest;
+    memcpy(c->ready, n->ready, c->words * sizeof *c->ready);
+    c->news_count = news_write(n, control_news_of(n->group, c), segment_news_bytes(n->group->segment),
+                               &c->news_bytes);
+    c->flags = (c->news_count > 0 ? CONTROL_NEWS : 0) | (n->join != NULL ? CONTROL_JOINED : 0);
+    n->has_news = n->to_tell != NULL;
+    n->contributed = true;
+    n->messages++;
+    control_contribute(n->group, n->round);
+}
+
+static void note_joined(negotiation *n, uint16_t member)
+{
+    if (n->joined[member])
+        return;
+    n->joined[member] = true;
+    n->joined_count++;
+    n->last_joined = member;
+}
+
+static rueda_status read_contributions(negotiation *n)
+{
+    bool alike = true;
+    for (uint16_t i = 0; i < n->group->size; i++) {
+        segment_contribution *c = control_part(n->group, n->round, i);
+        if ((c->flags & CONTROL_JOINED) != 0)
+            note_joined(n, i);
+        alike = alike && c->digest == n->digest && c->words == (n->used + 63) / 64;
+    }
+    if (!alike)
+        cache_reset(n);
+    for (uint16_t i = 0; i < n->group->size; i++) {
+        segment_contribution *c = control_part(n->group, n->round, i);
+        if ((c->flags & CONTROL_NEWS) == 0)
+            continue;
+        const rueda_status status =
+            news_read(n, i, control_news_of(n->group, c), c->news_bytes, c->news_count);
+        if (status != RUEDA_OK)
+            return status;
+    }
+    return RUEDA_OK;
+}
+
+/* Decided tensors leave the negotiation; those that agreed are remembered, in the decided order. */
+static void leave_negotiation(negotiation *n)
+{
+    for (uint32_t i = 0; i < n->decided_count; i++) {
+        record *r = n->decided[i];
+        if (r->slot >= 0)
+            bit_clear(n->ready, (uint32_t)r->slot);
+        r->launching = r->waits ? r->entry : NULL;
+        n->waiting -= r->waits;
+        r->waits = false;
+        r->open_index = -1;
+    }
+    news_sweep(n);
+    for (uint32_t i = 0; i < n->decided_count; i++) {
+        record *r = n->decided[i];
+        const bool lasting = r->agreed.kind <= SIGNATURE_BARRIER && r->conflict == NULL;
+        if (lasting && (r->spoken == n->group->size || r->slot >= 0))
+            cache_remember(n, r);
+    }
+}
+
+static entry *end_join(negotiation *n)
+{
+    if (n->joined_count < n->group->size)
+        return NULL;
+    memset(n->joined, 0, n->group->size * sizeof *n->joined);
+    n->joined_count = 0;
+    entry *join = n->join;
+    join->record->waits = false;
+    n->waiting--;
+    n->join = NULL;
+    return join;
+}
+
+static rueda_status finish_round(negotiation *n, negotiation_result *result)
+{
+    rueda_status status = read_contributions(n);
+    if (status == RUEDA_OK)
+        status = decide(n);
+    if (status != RUEDA_OK)
+        return status;
+    leave_negotiation(n);
+    *result = (negotiation_result){n->decided, n->decided_count, end_join(n)};
+    n->round++;
+    n->rounds++;
+    n->contributed = false;
+    return RUEDA_OK;
+}
+
+rueda_status negotiation_progress(negotiation *n, bool hold, bool *moved, bool *complete,
+                                  negotiation_result *result)
+{
+    *complete = false;
+    if (!n->contributed) {
+        const bool wants = n->has_news && !hold;
+        if (n->waiting == 0 || !(wants || control_opened(n->group, n->round)))
+            return RUEDA_OK;
+        contribute(n);
+        *moved = true;
+    }
+    if (!control_complete(n->group, n->round))
+        return RUEDA_OK;
+    *moved = *complete = true;
+    return finish_round(n, result);
+}
+
+void negotiation_settle(negotiation *n, record *r)
+{
+    queue_forget(n->queue, r);
+}
+
+entry *negotiation_abandon(negotiation *n)
+{
+    entry *first = NULL, **end = &first;
+    queue *q = n->queue;
+    pthread_mutex_lock(&q->lock);
+    for (size_t i = 0; i < q->bucket_count; i++) {
+        for (record *r = q->buckets[i]; r != NULL; r = r->chain) {
+            if (!r->waits)
+                continue;
+            r->waits = false;
+            *end = r->entry;
+            end = &r->entry->next;
+            r->entry->next = NULL;
+        }
+    }
+    pthread_mutex_unlock(&q->lock);
+    n->to_tell = NULL;
+    n->to_tell_end = &n->to_tell;
+    n->waiting = 0;
+    n->join = NULL;
+    n->has_news = false;
+    return first;
+}
+
+/* Says nothing about members whose contribution we cannot read: they are counted as missing. */
+void negotiation_missing(const negotiation *n, const record *r, bool *missing)
+{
+    for (uint16_t i = 0; i < n->group->size; i++) {
+        const uint64_t round = n->contributed ? n->round : n->round - 1;
+        if (i == n->group->index || n->joined[i]) {
+            missing[i] = false;
+        } else if (r->open_index >= 0) {
+            missing[i] = !r->spoke[i];
+        } else if (round == 0 || !control_contributed(n->group, round, i)) {
+            missing[i] = true;
+        } else {
+            const segment_contribution *c = control_part(n->group, round, i);
+            missing[i] = r->slot < 0 || (uint32_t)r->slot / 64 >= c->words ||
+                         !bit_test(c->ready, (uint32_t)r->slot);
+        }
+    }
+}

@@ -1,0 +1,96 @@
+/* negotiate.h: which tensors are ready everywhere, in one order.
+ *
+ * One negotiation per process set. A tensor that is new, or that a rank describes differently than
+ * before, is described in full by every member (it is "open"); when all have spoken it is decided:
+ * launched if they agree, ended with one error for all if not. A tensor that was decided gets a slot
+ * of the cache; from then on a bit in the contribution says "mine is ready, as before".
+ * Invariant: order, cache and errors change only by the result of a round, which all members compute
+ * from the same contributions; nothing local but the contribution itself enters it.
+ */
+#ifndef RUEDA_NEGOTIATE_H
+#define RUEDA_NEGOTIATE_H
+
+#include "control/control.h"
+#include "queue/queue.h"
+
+typedef struct negotiation {
+    control_group *group;
+    queue *queue;
+    uint64_t round;   /* the one we contribute to next, or have contributed to */
+    bool contributed; /* to `round` */
+    bool has_news;    /* something changed here since our last contribution */
+    uint32_t waiting; /* entries that wait for a decision, join included */
+
+    uint64_t *ready;  /* our bits */
+    uint64_t *both;   /* scratch: and over members */
+    uint64_t *either; /* scratch: or over members */
+    record **cache;   /* by slot */
+    uint32_t capacity, used; /* slots that exist, and that have ever been used */
+    uint64_t digest;  /* of all changes of the cache so far */
+
+    entry *to_tell, **to_tell_end; /* to be described in the coming rounds */
+    record **open;                 /* being described, in the order of first mention */
+    uint32_t open_count, open_capacity;
+
+    bool *joined; /* by member */
+    uint32_t joined_count;
+    int last_joined; /* index of the member that joined last */
+    entry *join; /* ours, pending */
+
+    record **decided; /* result of a round */
+    uint32_t decided_count, decided_capacity;
+
+    _Atomic uint64_t rounds, messages, announcements; /* statistics */
+} negotiation;
+
+/* What a round brought. */
+typedef struct negotiation_result {
+    record *const *decided; /* in launch order; valid until the next call */
+    uint32_t count;
+    entry *join; /* not NULL: every member has joined, our join has ended */
+} negotiation_result;
+
+rueda_status negotiation_init(negotiation *n, control_group *g, queue *q, uint32_t capacity);
+void negotiation_fini(negotiation *n); /* safe on a zeroed one */
+
+/* Moves new entries from the inbox; marks them as waiting. */
+void negotiation_take_mail(negotiation *n);
+
+/* Contributes if there is reason to, and reads the result if the round is complete. Never blocks.
+ * `hold`: don't open a round now, let tensors gather (a round opened by others is still answered).
+ * *moved: something happened. *complete: the result is valid. ERR_MEMORY, ERR_INTERNAL: the set is
+ * broken and must be aborted. */
+rueda_status negotiation_progress(negotiation *n, bool hold, bool *moved, bool *complete,
+                                  negotiation_result *result);
+
+/* A decided record is launched or failed: forget what was said about it. */
+void negotiation_settle(negotiation *n, record *r);
+
+/* Entries that wait and would never be decided any more; for ending them with an error. Takes them
+ * out of the negotiation. */
+entry *negotiation_abandon(negotiation *n);
+
+/* Fills `missing` (one for each member) for a waiting record; for the stall report. */
+void negotiation_missing(const negotiation *n, const record *r, bool *missing);
+
+/* ---- between the files of this folder ---- */
+
+/* cache.c */
+void cache_remember(negotiation *n, record *r);
+void cache_retire(negotiation *n, record *r);
+void cache_reset(negotiation *n);
+bool bit_test(const uint64_t *bits, uint32_t index);
+void bit_set(uint64_t *bits, uint32_t index);
+void bit_clear(uint64_t *bits, uint32_t index);
+
+/* news.c */
+uint32_t news_write(negotiation *n, uint8_t *to, uint64_t room, uint32_t *bytes);
+rueda_status news_read(negotiation *n, uint16_t member, const uint8_t *from, uint32_t bytes,
+                       uint32_t count);
+void news_queue(negotiation *n, entry *e);
+void news_sweep(negotiation *n); /* drops records whose open_index was set to -1 */
+
+/* decide.c */
+rueda_status decide(negotiation *n);
+
+#endif

@@ -1,0 +1,200 @@
+/* direct.c: collectives between ranks that reach each other's memory.
+ *
+ * Everybody takes what it needs straight from its maker: one hop, no relay. Staged forms pass
+ * pieces through slots; mapped forms read the callers' memory where it lies.
+ * Invariant: reductions go in rank order, whatever the chunk.
+ */
+#include "plan/algorithms/algorithms.h"
+
+/* The other ranks, beginning with the next one, so that not all read the same rank at once. */
+static unsigned nth_peer(const builder *b, unsigned n)
+{
+    return (b->rank + 1 + n) % b->ranks;
+}
+
+static void let_everybody_read(builder *b)
+{
+    for (unsigned n = 0; n + 1 < b->ranks; n++)
+        builder_read_by(b, nth_peer(b, n));
+}
+
+/* Callers' memory may be touched by peers only between these two. */
+static void open_mapped(builder *b)
+{
+    builder_once(b, true);
+    builder_meet(b, 0, b->ranks);
+}
+
+static void close_mapped(builder *b)
+{
+    builder_meet(b, 0, b->ranks);
+}
+
+/* ---- Allreduce ------------------------------------------------------------------------------- */
+
+/* Stages 0 and 1 of a reduction: everybody lays out its part of each peer's chunk, and this rank
+ * combines its own chunk into `out`. */
+static void reduce_own_chunk(builder *b, plan_operand out)
+{
+    plan_operand cell = own(b, PLAN_SLOT, b->rank), part = own(b, PLAN_IN, b->rank);
+    for (unsigned n = 0; n + 1 < b->ranks; n++) {
+        unsigned c = nth_peer(b, n);
+        builder_copy(b, own(b, PLAN_SLOT, c), own(b, PLAN_IN, c), PLAN_PRESCALE);
+    }
+    builder_stage(b, 1);
+    if (b->plan->layout.prescaled) {
+        builder_copy(b, cell, part, PLAN_PRESCALE);
+        part = cell;
+    }
+    builder_reduce_in_order(b, out, part, cell, PLAN_SLOT, b->rank, 0, b->ranks);
+    builder_copy(b, out, out, PLAN_POSTSCALE);
+}
+
+/* Rank r combines chunk r of everybody, in rank order, and everybody fetches it. */
+static void allreduce_staged(builder *b)
+{
+    plan_operand out = own(b, PLAN_OUT, b->rank);
+    builder_chunks(b, b->ranks);
+    builder_loop(b, 3, b->ranks);
+    reduce_own_chunk(b, out);
+    builder_copy(b, own(b, PLAN_SLOT, b->rank), out, 0);
+    builder_stage(b, 2);
+    for (unsigned n = 0; n + 1 < b->ranks; n++) {
+        unsigned c = nth_peer(b, n);
+        builder_copy(b, own(b, PLAN_OUT, c), at(PLAN_SLOT, c, c), 0);
+    }
+}
+
+/* Everybody combines everything: more bytes, one hop less. */
+static void allreduce_small(builder *b)
+{
+    plan_operand out = own(b, PLAN_OUT, 0), cell = own(b, PLAN_SLOT, 0);
+    builder_chunks(b, 1);
+    builder_loop(b, 2, 1);
+    builder_copy(b, cell, own(b, PLAN_IN, 0), PLAN_PRESCALE);
+    builder_stage(b, 1);
+    builder_reduce_in_order(b, out, cell, cell, PLAN_SLOT, 0, 0, b->ranks);
+    builder_copy(b, out, out, PLAN_POSTSCALE);
+}
+
+/* Only rank r touches chunk r, on all ranks, so nothing has to be ordered inside the loop. */
+static void allreduce_mapped(builder *b)
+{
+    unsigned r = b->rank;
+    plan_operand out = own(b, PLAN_OUT, r);
+    builder_chunks(b, b->ranks);
+    open_mapped(b);
+    builder_loop_settled(b, 1, b->ranks > 2 ? 1 : 0);
+    builder_reduce_in_order(b, out, own(b, PLAN_IN, r), own(b, PLAN_SLOT, 0), PLAN_IN, r, 0,
+                            b->ranks);
+    builder_copy(b, out, out, PLAN_POSTSCALE);
+    for (unsigned n = 0; n + 1 < b->ranks; n++)
+        builder_copy(b, at(PLAN_OUT, nth_peer(b, n), r), out, 0);
+    close_mapped(b);
+}
+
+const char *direct_allreduce(builder *b)
+{
+    const plan_layout *layout = &b->plan->layout;
+    if (layout->adasum)
+        return adasum_allreduce(b);
+    if (layout->small)
+        allreduce_small(b);
+    else if (layout->mapped && !layout->prescaled)
+        allreduce_mapped(b);
+    else
+        allreduce_staged(b);
+    return NULL;
+}
+
+const char *direct_reducescatter(builder *b)
+{
+    builder_chunks(b, b->ranks);
+    builder_loop(b, 2, b->ranks);
+    reduce_own_chunk(b, own(b, PLAN_OUT, 0));
+    return NULL;
+}
+
+/* ---- Collectives that only move data --------------------------------------------------------- */
+
+const char *direct_allgather(builder *b)
+{
+    bool mapped = b->plan->layout.mapped;
+    plan_buffer source = mapped ? PLAN_IN : PLAN_SLOT;
+    builder_chunks(b, b->ranks);
+    if (mapped) {
+        open_mapped(b);
+        builder_loop_settled(b, 1, 0);
+    } else {
+        builder_loop(b, 2, 1);
+        builder_copy(b, own(b, PLAN_SLOT, 0), own(b, PLAN_IN, 0), 0);
+        builder_stage(b, 1);
+    }
+    builder_copy(b, own(b, PLAN_OUT, b->rank), own(b, PLAN_IN, 0), 0);
+    for (unsigned n = 0; n + 1 < b->ranks; n++) {
+        unsigned q = nth_peer(b, n);
+        builder_copy(b, own(b, PLAN_OUT, q), at(source, q, 0), 0);
+    }
+    if (mapped)
+        close_mapped(b);
+    return NULL;
+}
+
+const char *direct_alltoall(builder *b)
+{
+    bool mapped = b->plan->layout.mapped;
+    plan_buffer source = mapped ? PLAN_IN : PLAN_SLOT;
+    builder_chunks(b, b->ranks);
+    if (mapped) {
+        open_mapped(b);
+        builder_loop_settled(b, 1, 0);
+    } else {
+        builder_loop(b, 2, b->ranks);
+        for (unsigned n = 0; n + 1 < b->ranks; n++) {
+            unsigned q = nth_peer(b, n);
+            builder_copy(b, own(b, PLAN_SLOT, q), own(b, PLAN_IN, q), 0);
+        }
+        builder_stage(b, 1);
+    }
+    builder_copy(b, own(b, PLAN_OUT, b->rank), own(b, PLAN_IN, b->rank), 0);
+    for (unsigned n = 0; n + 1 < b->ranks; n++) {
+        unsigned q = nth_peer(b, n);
+        builder_copy(b, own(b, PLAN_OUT, q), at(source, q, b->rank), 0);
+    }
+    if (mapped)
+        close_mapped(b);
+    return NULL;
+}
+
+const char *direct_broadcast(builder *b)
+{
+    const plan_layout *layout = &b->plan->layout;
+    bool root = b->rank == layout->root;
+    plan_buffer source = layout->mapped ? PLAN_IN : PLAN_SLOT;
+    builder_chunks(b, 1);
+    if (layout->mapped) {
+        open_mapped(b);
+        builder_loop_settled(b, 1, 0);
+    } else {
+        builder_loop(b, 2, 1);
+    }
+    if (root && !layout->mapped) {
+        let_everybody_read(b);
+        builder_copy(b, own(b, PLAN_SLOT, 0), own(b, PLAN_IN, 0), 0);
+    }
+    builder_stage(b, layout->mapped ? 0 : 1);
+    if (root)
+        builder_copy(b, own(b, PLAN_OUT, 0), own(b, PLAN_IN, 0), 0);
+    else
+        builder_copy(b, own(b, PLAN_OUT, 0), at(source, layout->root, 0), 0);
+    if (layout->mapped)
+        close_mapped(b);
+    return NULL;
+}
+
+const char *direct_barrier(builder *b)
+{
+    builder_once(b, true);
+    builder_meet(b, 0, b->ranks);
+    return NULL;
+}

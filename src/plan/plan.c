@@ -1,0 +1,125 @@
+/* plan.c: from a name to a plan.
+ *
+ * Invariant: TABLE says everything about who serves what; plan_build only looks it up. */
+#include "plan/plan.h"
+
+#include "plan/algorithms/algorithms.h"
+#include "plan/builder.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum service {
+    ONE_HOST = 1, /* reaches peers' memory: all ranks on one host */
+    ADASUM = 2    /* serves layout.adasum, too */
+};
+
+static const struct row {
+    plan_algorithm algorithm;
+    plan_collective collective;
+    plan_author *author;
+    unsigned service;
+} TABLE[] = {
+    {PLAN_ALGORITHM_DIRECT, PLAN_ALLREDUCE, direct_allreduce, ONE_HOST | ADASUM},
+    {PLAN_ALGORITHM_DIRECT, PLAN_ALLGATHER, direct_allgather, ONE_HOST},
+    {PLAN_ALGORITHM_DIRECT, PLAN_BROADCAST, direct_broadcast, ONE_HOST},
+    {PLAN_ALGORITHM_DIRECT, PLAN_ALLTOALL, direct_alltoall, ONE_HOST},
+    {PLAN_ALGORITHM_DIRECT, PLAN_REDUCESCATTER, direct_reducescatter, ONE_HOST},
+    {PLAN_ALGORITHM_DIRECT, PLAN_BARRIER, direct_barrier, ONE_HOST},
+    {PLAN_ALGORITHM_ADASUM, PLAN_ALLREDUCE, adasum_allreduce, ADASUM},
+};
+
+static const struct row *find_row(plan_algorithm algorithm, plan_collective collective)
+{
+    for (size_t i = 0; i < sizeof TABLE / sizeof *TABLE; i++)
+        if (TABLE[i].algorithm == algorithm && TABLE[i].collective == collective)
+            return &TABLE[i];
+    return NULL;
+}
+
+static bool one_host(const plan_layout *layout)
+{
+    for (unsigned q = 1; layout->host_of && q < layout->ranks; q++)
+        if (layout->host_of[q] != layout->host_of[0])
+            return false;
+    return true;
+}
+
+static bool hosts_are_blocks(const plan_layout *layout)
+{
+    const uint16_t *host_of = layout->host_of;
+    for (unsigned q = 1; host_of && q < layout->ranks; q++) {
+        if (host_of[q] == host_of[q - 1])
+            continue;
+        for (unsigned before = 0; before < q; before++)
+            if (host_of[before] == host_of[q])
+                return false;
+    }
+    return true;
+}
+
+static const char *objection(const struct row *row, const plan_layout *layout)
+{
+    if (layout->ranks < 1 || layout->ranks > PLAN_MAX_RANKS)
+        return "a plan has 1 to 4096 ranks";
+    if (layout->rank >= layout->ranks || layout->root >= layout->ranks)
+        return "the rank or the root is not among the ranks";
+    if (!row)
+        return "the algorithm does not serve this collective";
+    if (!hosts_are_blocks(layout))
+        return "the ranks of a host must follow each other";
+    if (layout->adasum && !(row->service & ADASUM))
+        return "the algorithm cannot combine by projection (adasum)";
+    if (layout->ranks > 1 && (row->service & ONE_HOST) && !one_host(layout))
+        return "the algorithm needs all ranks on one host";
+    return NULL;
+}
+
+/* One rank: the result is the input. */
+static void build_alone(builder *b)
+{
+    plan_collective collective = b->plan->collective;
+    bool reduces = collective == PLAN_ALLREDUCE || collective == PLAN_REDUCESCATTER;
+    if (collective == PLAN_BARRIER)
+        return;
+    builder_chunks(b, 1);
+    builder_loop_messages(b, 1);
+    builder_copy(b, own(b, PLAN_OUT, 0), own(b, PLAN_IN, 0),
+                 reduces ? PLAN_PRESCALE | PLAN_POSTSCALE : 0);
+}
+
+plan *plan_build(plan_collective collective, plan_algorithm algorithm, const plan_layout *layout,
+                 const char **why)
+{
+    const struct row *row = find_row(algorithm, collective);
+    plan_layout wanted = *layout;
+    wanted.adasum = layout->adasum || algorithm == PLAN_ALGORITHM_ADASUM;
+    *why = objection(row, &wanted);
+    if (*why)
+        return NULL;
+    builder *b = builder_start(collective, algorithm, &wanted);
+    *why = "out of memory";
+    if (!b)
+        return NULL;
+    const char *refusal = NULL;
+    if (wanted.ranks == 1)
+        build_alone(b);
+    else
+        refusal = row->author(b);
+    if (refusal) {
+        *why = refusal;
+        builder_abandon(b);
+        return NULL;
+    }
+    return builder_finish(b);
+}
+
+void plan_free(plan *p)
+{
+    if (!p)
+        return;
+    free((void *)(uintptr_t)p->layout.host_of);
+    free(p->phases);
+    free(p->steps);
+    free(p);
+}

@@ -1,0 +1,247 @@
+/* verify_step.c: what each kind of step does to symbols.
+ *
+ * A wrong value does not stop the run: it becomes "undefined" and shows in the data check, unless a
+ * race turns out to be its cause. */
+#include "plan/verify.h"
+
+#include <string.h>
+
+static void wrong_data(verifier *v, const actor *x, const char *text)
+{
+    verify_fail(v, PLAN_CHECK_DATA, x->plan->layout.rank, x->step, "%s", text);
+}
+
+/* ---- Extents --------------------------------------------------------------------------------- */
+
+/* Chunks with the same number here have the same length. Splits of an alltoall and rows of an
+ * allgather may differ; bruck serves equal splits only. */
+static uint32_t extent_of_memory(const verifier *v, const plan_operand *o)
+{
+    switch (v->first->collective) {
+    case PLAN_ALLGATHER:
+        return o->buffer == PLAN_OUT ? o->index : o->rank;
+    case PLAN_ALLTOALL:
+        if (v->first->algorithm == PLAN_ALGORITHM_BRUCK)
+            return 0;
+        return o->buffer == PLAN_OUT ? o->index * v->ranks + o->rank
+                                     : o->rank * v->ranks + o->index;
+    case PLAN_REDUCESCATTER:
+        return o->buffer == PLAN_OUT ? o->rank : o->index;
+    default:
+        return o->index;
+    }
+}
+
+static uint32_t extent_of_value(const verifier *v, const value *val)
+{
+    const shape_node *node = &v->shapes.nodes[val->shape];
+    uint32_t rank = node->kind == SHAPE_LEAF ? node->x : UINT32_MAX;
+    switch (v->first->collective) {
+    case PLAN_ALLGATHER:
+        return rank;
+    case PLAN_ALLTOALL:
+        return v->first->algorithm == PLAN_ALGORITHM_BRUCK ? 0 : rank * v->ranks + val->chunk;
+    default:
+        return val->chunk;
+    }
+}
+
+bool verify_same_extent(const verifier *v, const transfer *from, const transfer *to)
+{
+    const plan_operand *a = &from->step->a, *dst = &to->step->dst;
+    bool special = a->buffer == PLAN_NONE || a->buffer == PLAN_SUMS || a->buffer == PLAN_SLOT;
+    if (from->phase != to->phase || from->piece != to->piece)
+        return false;
+    if (special || dst->buffer == PLAN_NONE || dst->buffer == PLAN_SUMS ||
+        dst->buffer == PLAN_SLOT)
+        return a->buffer == dst->buffer && a->index == dst->index;
+    return extent_of_memory(v, a) == extent_of_memory(v, dst);
+}
+
+/* ---- Reading and writing --------------------------------------------------------------------- */
+
+static value peek(verifier *v, const actor *x, const plan_operand *operand, uint32_t piece)
+{
+    value val = verify_find(v, x, operand, piece).cell->value;
+    if (val.shape && operand->buffer == PLAN_SLOT &&
+        (val.piece != piece || val.phase != x->phase)) {
+        wrong_data(v, x, "reads a slot that holds another piece");
+        val.shape = 0;
+    } else if (!val.shape) {
+        wrong_data(v, x, "reads memory that nobody has written");
+    }
+    return val;
+}
+
+static void poke(verifier *v, const actor *x, const plan_operand *operand, uint32_t piece,
+                 value val)
+{
+    bool sized = operand->buffer != PLAN_SLOT && val.shape;
+    if (sized && extent_of_value(v, &val) != extent_of_memory(v, operand)) {
+        wrong_data(v, x, "writes a chunk of another length");
+        val.shape = 0;
+    }
+    val.phase = x->phase;
+    verify_find(v, x, operand, piece).cell->value = val;
+}
+
+static value read_value(verifier *v, actor *x, const plan_operand *operand, uint32_t piece)
+{
+    verify_access(v, x, verify_find(v, x, operand, piece), false);
+    return peek(v, x, operand, piece);
+}
+
+static void write_value(verifier *v, actor *x, const plan_operand *operand, uint32_t piece,
+                        value val)
+{
+    verify_access(v, x, verify_find(v, x, operand, piece), true);
+    poke(v, x, operand, piece, val);
+}
+
+/* ---- Arithmetic ------------------------------------------------------------------------------ */
+
+static value join(verifier *v, const actor *x, shape_kind kind, value a, value b)
+{
+    if (a.shape && b.shape && (a.chunk != b.chunk || a.piece != b.piece)) {
+        wrong_data(v, x, "combines different chunks");
+        a.shape = 0;
+    }
+    a.shape = shape_of(&v->shapes, kind, a.shape, b.shape);
+    return a;
+}
+
+/* In place, a COPY without a factor goes from a piece of memory to itself: nothing is touched. */
+static bool is_idle_copy(verifier *v, const actor *x, const plan_step *step, uint32_t piece)
+{
+    unsigned factors = step->flags & (v->first->layout.prescaled ? PLAN_PRESCALE : 0);
+    return !factors && !(step->flags & PLAN_POSTSCALE) &&
+           verify_find(v, x, &step->a, piece).cell == verify_find(v, x, &step->dst, piece).cell;
+}
+
+static void copy(verifier *v, actor *x, const plan_step *step, uint32_t piece)
+{
+    if (is_idle_copy(v, x, step, piece))
+        return;
+    value val = read_value(v, x, &step->a, piece);
+    if (step->flags & PLAN_PRESCALE && v->first->layout.prescaled)
+        val.shape = shape_of(&v->shapes, SHAPE_PRE, val.shape, 0);
+    if (step->flags & PLAN_POSTSCALE)
+        val.shape = shape_of(&v->shapes, SHAPE_POST, val.shape, 0);
+    write_value(v, x, &step->dst, piece, val);
+}
+
+static void reduce(verifier *v, actor *x, const plan_step *step, uint32_t piece)
+{
+    value a = read_value(v, x, &step->a, piece), b = read_value(v, x, &step->b, piece);
+    write_value(v, x, &step->dst, piece, join(v, x, SHAPE_REDUCED, a, b));
+}
+
+void verify_deliver(verifier *v, const transfer *from, const transfer *to, uint32_t piece)
+{
+    const actor *sender = &v->actors[from->rank], *receiver = &v->actors[to->rank];
+    const plan_step *step = to->step;
+    value val = peek(v, sender, &from->step->a, piece);
+    if (step->kind == PLAN_RECV_REDUCE)
+        val = join(v, receiver, SHAPE_REDUCED, peek(v, receiver, &step->a, piece), val);
+    poke(v, receiver, &step->dst, piece, val);
+}
+
+/* ---- Adasum ---------------------------------------------------------------------------------- */
+
+/* Marks (chunk, piece) as covered; false when it was. */
+static bool cover(const verifier *v, sums *s, const value *val)
+{
+    size_t bit = (size_t)val->chunk * v->pieces + val->piece;
+    uint64_t mask = (uint64_t)1 << (bit % 64);
+    bool fresh = !(s->covered[bit / 64] & mask);
+    s->covered[bit / 64] |= mask;
+    return fresh;
+}
+
+static void dot(verifier *v, actor *x, const plan_step *step, uint32_t piece)
+{
+    unsigned parity = step->flags & PLAN_SUMS_ODD ? 1 : 0, self = x->plan->layout.rank;
+    plan_operand memory = {.buffer = PLAN_SUMS, .rank = (uint16_t)self, .index = parity};
+    sums *s = &x->own_sums[parity];
+    value a = read_value(v, x, &step->a, piece), b = read_value(v, x, &step->b, piece);
+    verify_access(v, x, verify_find(v, x, &memory, 0), true);
+    if (step->flags & PLAN_SUMS_START && piece == 0) {
+        *s = (sums){.started = true, .lower = a.shape, .upper = b.shape, .covered = s->covered};
+        memset(s->covered, 0, v->words * sizeof *s->covered);
+    }
+    bool fits = s->started && a.shape && b.shape && a.shape == s->lower && b.shape == s->upper &&
+                a.chunk == b.chunk && a.piece == b.piece;
+    if (!fits || !cover(v, s, &a)) {
+        s->broken = true;
+        wrong_data(v, x, "adds to sums of something else, or twice");
+    }
+    if (step->dst.buffer != PLAN_NONE)
+        write_value(v, x, &step->dst, piece, step->a.rank == self ? b : a);
+}
+
+/* Whether the sums of the block cover every piece of every chunk exactly once. */
+static bool weighs_all(verifier *v, actor *x, const plan_step *step)
+{
+    const plan_layout *layout = &v->first->layout;
+    unsigned first = step->a.rank, middle = step->b.rank, end = first + step->lag;
+    size_t bits = (size_t)v->in_chunks * v->pieces, counted = 0;
+    bool good = true;
+    x->lower = shape_tree(&v->shapes, layout, first, middle);
+    x->upper = shape_tree(&v->shapes, layout, middle, end);
+    memset(v->scratch_bits, 0, v->words * sizeof *v->scratch_bits);
+    for (unsigned q = first; q < end; q++) {
+        plan_operand memory = {.buffer = PLAN_SUMS, .rank = (uint16_t)q, .index = step->a.index};
+        place where = verify_find(v, x, &memory, 0);
+        const sums *s = &v->mirrors[where.cell - v->sum_cells];
+        verify_access(v, x, where, false);
+        good = good && s->started && !s->broken && s->lower == x->lower && s->upper == x->upper;
+        for (size_t w = 0; w < v->words; w++) {
+            good = good && !(v->scratch_bits[w] & s->covered[w]);
+            v->scratch_bits[w] |= s->covered[w];
+        }
+    }
+    for (size_t w = 0; w < v->words; w++)
+        counted += (size_t)__builtin_popcountll(v->scratch_bits[w]);
+    return good && counted == bits;
+}
+
+static void weigh(verifier *v, actor *x, const plan_step *step)
+{
+    if (weighs_all(v, x, step) || v->pieces == 0)
+        return;
+    wrong_data(v, x, "the sums do not cover the two blocks exactly once");
+    x->lower = x->upper = 0;
+}
+
+static void combine(verifier *v, actor *x, const plan_step *step, uint32_t piece)
+{
+    value a = read_value(v, x, &step->a, piece), b = read_value(v, x, &step->b, piece);
+    if (a.shape && b.shape && (a.shape != x->lower || b.shape != x->upper)) {
+        wrong_data(v, x, "the coefficients are not of these vectors");
+        a.shape = 0;
+    }
+    write_value(v, x, &step->dst, piece, join(v, x, SHAPE_ADASUM, a, b));
+}
+
+void verify_step(verifier *v, actor *x, const plan_step *step, uint32_t piece)
+{
+    switch ((plan_kind)step->kind) {
+    case PLAN_COPY:
+        copy(v, x, step, piece);
+        break;
+    case PLAN_REDUCE:
+        reduce(v, x, step, piece);
+        break;
+    case PLAN_DOT:
+        dot(v, x, step, piece);
+        break;
+    case PLAN_WEIGH:
+        weigh(v, x, step);
+        break;
+    case PLAN_COMBINE:
+        combine(v, x, step, piece);
+        break;
+    default:
+        break;
+    }
+}

@@ -1,0 +1,226 @@
+/* queue.c: records by name, and the inbox. */
+#include "queue/queue.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_BUCKETS 256
+
+rueda_status queue_init(queue *q)
+{
+    *q = (queue){.bucket_count = FIRST_BUCKETS};
+    q->buckets = calloc(FIRST_BUCKETS, sizeof *q->buckets);
+    if (q->buckets == NULL)
+        return status_fail(RUEDA_ERR_MEMORY, "out of memory for a process set");
+    q->inbox_end = &q->inbox;
+    pthread_mutex_init(&q->lock, NULL);
+    return RUEDA_OK;
+}
+
+static void record_free(record *r)
+{
+    signature_fini(&r->mine);
+    signature_fini(&r->agreed);
+    free(r->spoke);
+    free(r->rows);
+    free(r->conflict);
+    free(r);
+}
+
+void queue_fini(queue *q)
+{
+    if (q->buckets == NULL)
+        return;
+    for (size_t i = 0; i < q->bucket_count; i++) {
+        for (record *r = q->buckets[i], *next; r != NULL; r = next) {
+            next = r->chain;
+            record_free(r);
+        }
+    }
+    free(q->buckets);
+    pthread_mutex_destroy(&q->lock);
+    *q = (queue){0};
+}
+
+void entry_free(entry *e)
+{
+    if (e == NULL)
+        return;
+    signature_fini(&e->signature);
+    free(e);
+}
+
+/* Eight bytes at a time: names are long and looked up for every tensor. */
+static uint64_t hash_name(const char *name, size_t length)
+{
+    uint64_t hash = length * UINT64_C(0x9E3779B97F4A7C15);
+    while (length > 0) {
+        uint64_t word = 0;
+        const size_t part = length < 8 ? length : 8;
+        memcpy(&word, name, part);
+        hash = (hash ^ word) * UINT64_C(0xD6E8FEB86659FD93);
+        hash ^= hash >> 32;
+        name += part;
+        length -= part;
+    }
+    return hash;
+}
+
+static void grow(queue *q)
+{
+    const size_t count = 2 * q->bucket_count;
+    record **buckets = calloc(count, sizeof *buckets);
+    if (buckets == NULL)
+        return; /* longer chains still work */
+    for (size_t i = 0; i < q->bucket_count; i++) {
+        for (record *r = q->buckets[i], *next; r != NULL; r = next) {
+            next = r->chain;
+            r->chain = buckets[r->hash & (count - 1)];
+            buckets[r->hash & (count - 1)] = r;
+        }
+    }
+    free(q->buckets);
+    q->buckets = buckets;
+    q->bucket_count = count;
+}
+
+static record *record_new(queue *q, const char *name, size_t length, uint64_t hash)
+{
+    record *r = calloc(1, sizeof *r + length + 1);
+    if (r == NULL)
+        return NULL;
+    memcpy(r->name, name, length);
+    r->length = (uint32_t)length;
+    r->hash = hash;
+    r->slot = r->open_index = -1;
+    if (q->record_count++ > q->bucket_count)
+        grow(q);
+    record **bucket = &q->buckets[hash & (q->bucket_count - 1)];
+    r->chain = *bucket;
+    *bucket = r;
+    return r;
+}
+
+static record *find_locked(queue *q, const char *name, size_t length, bool make)
+{
+    const uint64_t hash = hash_name(name, length);
+    record *r = q->buckets[hash & (q->bucket_count - 1)];
+    while (r != NULL && (r->hash != hash || r->length != length || memcmp(r->name, name, length) != 0))
+        r = r->chain;
+    return r != NULL || !make ? r : record_new(q, name, length, hash);
+}
+
+record *queue_record(queue *q, const char *name, size_t length, bool make)
+{
+    pthread_mutex_lock(&q->lock);
+    record *r = find_locked(q, name, length, make);
+    pthread_mutex_unlock(&q->lock);
+    return r;
+}
+
+static rueda_status claim_record(queue *q, entry *e, const char *name)
+{
+    char made_up[64];
+    if (name == NULL) {
+        const uint8_t kind = e->signature.kind;
+        snprintf(made_up, sizeof made_up, "%s.noname.%llu", signature_kind_name(kind),
+                 (unsigned long long)q->unnamed[kind]++);
+        name = made_up;
+    }
+    record *r = find_locked(q, name, strlen(name), true);
+    if (r == NULL)
+        return status_fail(RUEDA_ERR_MEMORY, "tensor '%s': out of memory", name);
+    if (r->entry != NULL)
+        return status_fail(RUEDA_ERR_DUPLICATE,
+                           "tensor '%s' is already in flight: wait for it, or give this one another "
+                           "name",
+                           name);
+    r->entry = e;
+    e->record = r;
+    return RUEDA_OK;
+}
+
+static void append(queue *q, entry *e)
+{
+    e->next = NULL;
+    *q->inbox_end = e;
+    q->inbox_end = &e->next;
+}
+
+rueda_status queue_submit(queue *q, entry *const *entries, const char *const *names, size_t count)
+{
+    pthread_mutex_lock(&q->lock);
+    rueda_status status = RUEDA_OK;
+    if (q->closed != RUEDA_OK)
+        status = status_restore(q->closed, q->closed_text);
+    size_t claimed = 0;
+    while (claimed < count && status == RUEDA_OK) {
+        status = claim_record(q, entries[claimed], names[claimed]);
+        claimed += status == RUEDA_OK;
+    }
+    for (size_t i = 0; i < claimed; i++) {
+        if (status == RUEDA_OK)
+            append(q, entries[i]);
+        else
+            entries[i]->record->entry = NULL;
+    }
+    if (status == RUEDA_OK)
+        atomic_store_explicit(
+            &q->submitted, atomic_load_explicit(&q->submitted, memory_order_relaxed) + count,
+            memory_order_release);
+    pthread_mutex_unlock(&q->lock);
+    return status;
+}
+
+entry *queue_take(queue *q)
+{
+    pthread_mutex_lock(&q->lock);
+    entry *first = q->inbox;
+    q->inbox = NULL;
+    q->inbox_end = &q->inbox;
+    q->taken = atomic_load_explicit(&q->submitted, memory_order_relaxed);
+    pthread_mutex_unlock(&q->lock);
+    return first;
+}
+
+void queue_close(queue *q, rueda_status status, const char *text)
+{
+    pthread_mutex_lock(&q->lock);
+    if (q->closed == RUEDA_OK) {
+        q->closed = status;
+        snprintf(q->closed_text, sizeof q->closed_text, "%s", text);
+    }
+    pthread_mutex_unlock(&q->lock);
+}
+
+void queue_finish_all(queue *q, entry *const *entries, size_t count)
+{
+    pthread_mutex_lock(&q->lock);
+    for (size_t i = 0; i < count; i++) {
+        if (entries[i] != NULL)
+            entries[i]->record->entry = NULL;
+    }
+    pthread_mutex_unlock(&q->lock);
+}
+
+void queue_finish(queue *q, entry *e)
+{
+    queue_finish_all(q, &e, 1);
+}
+
+void queue_forget(queue *q, record *r)
+{
+    pthread_mutex_lock(&q->lock);
+    const bool needed = r->entry != NULL || r->slot >= 0 || r->open_index >= 0;
+    if (!needed) {
+        record **link = &q->buckets[r->hash & (q->bucket_count - 1)];
+        while (*link != r)
+            link = &(*link)->chain;
+        *link = r->chain;
+        q->record_count--;
+    }
+    pthread_mutex_unlock(&q->lock);
+    if (!needed)
+        record_free(r);
+}

@@ -1,0 +1,103 @@
+/* queue.h: what is pending on this rank in one process set.
+ *
+ * A record is a name; it lives as long as a tensor of that name is pending here, is being negotiated,
+ * or is remembered by the cache. An entry is a tensor that the caller has handed over. Submitting
+ * takes the lock for a bounded time; all fields below "negotiate" belong to whoever drives.
+ * Invariant: a record has at most one entry.
+ */
+#ifndef RUEDA_QUEUE_H
+#define RUEDA_QUEUE_H
+
+#include "queue/request.h"
+#include "queue/signature.h"
+
+#include <pthread.h>
+
+typedef struct record record;
+
+typedef struct entry {
+    record *record;
+    signature signature;
+    const uint8_t *in;
+    uint8_t *out; /* NULL: the library allocates it at launch */
+    rueda_request *request;
+    uint64_t submitted_ns;
+    struct entry *next; /* in the inbox or a list of negotiate */
+} entry;
+
+struct record {
+    struct record *chain; /* of the hash table */
+    uint64_t hash;
+    uint32_t length;
+    entry *entry; /* pending here; guarded by the lock */
+
+    /* negotiate */
+    bool waits;            /* the entry has reached negotiation and is not decided yet */
+    bool held;             /* its description waits for the next round */
+    int32_t slot;          /* bit that stands for `agreed`, or -1 */
+    int32_t open_index;    /* place among the records that are being described, or -1 */
+    signature mine;        /* what this rank said last */
+    signature agreed;      /* what the first speaker said */
+    int first_rank;        /* who that was (index in the set) */
+    uint32_t spoken;       /* members that have described it */
+    uint8_t *spoke;        /* one for each member */
+    int64_t *rows;         /* allgather, alltoall: rows that come from each member */
+    uint64_t largest_rows; /* alltoall: largest split of any member */
+    bool unequal;          /* alltoall: not all splits alike */
+    bool all_mapped;       /* every speaker's memory can be reached */
+    char *conflict;        /* the first disagreement, or NULL */
+    uint64_t used_round;   /* last round that decided it */
+    uint32_t order;        /* among the candidates of this round */
+    entry *launching;      /* our entry that this round decided, or NULL: we have joined */
+    double combined, leaves; /* squared norms of its last Adasum; guarded by the lock */
+    bool has_norms;
+
+    char name[];
+};
+
+typedef struct queue {
+    pthread_mutex_t lock;
+    record **buckets;
+    size_t bucket_count, record_count;
+    entry *inbox, **inbox_end;
+    _Atomic uint64_t submitted; /* entries ever put into the inbox */
+    uint64_t taken;             /* entries ever taken out; the driver's */
+    uint64_t unnamed[SIGNATURE_KIND_COUNT];
+    rueda_status closed; /* not OK: nothing may be submitted any more */
+    char closed_text[STATUS_TEXT_MAX];
+} queue;
+
+rueda_status queue_init(queue *q);
+/* Frees all records; entries must have been ended before. Safe on a zeroed queue. */
+void queue_fini(queue *q);
+
+/* Hands entries over, all or none. Each entry's record is found or made from names[i] (NULL: a name
+ * is made up from the kind and a count). On success the queue owns entries and signatures.
+ * ERR_DUPLICATE, ERR_MEMORY, or the status the queue was closed with. */
+rueda_status queue_submit(queue *q, entry *const *entries, const char *const *names, size_t count);
+
+/* All entries submitted since the last call, in order. */
+entry *queue_take(queue *q);
+static inline bool queue_has_mail(queue *q)
+{
+    return atomic_load_explicit(&q->submitted, memory_order_acquire) != q->taken;
+}
+
+/* From now on queue_submit returns this status. */
+void queue_close(queue *q, rueda_status status, const char *text);
+
+/* Finds or makes the record of a name; NULL: not there, or out of memory. */
+record *queue_record(queue *q, const char *name, size_t length, bool make);
+
+/* Takes the entry off its record, so that the name may be submitted again. The caller ends the
+ * request and frees the entry. */
+void queue_finish(queue *q, entry *e);
+/* The same for several, with one lock. */
+void queue_finish_all(queue *q, entry *const *entries, size_t count);
+
+/* Forgets the record if nobody needs it any more. */
+void queue_forget(queue *q, record *r);
+
+void entry_free(entry *e); /* NULL is allowed */
+
+#endif

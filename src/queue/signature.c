@@ -1,0 +1,240 @@
+/* signature.c: comparing what ranks say about a tensor, and its wire form (little-endian). */
+#include "queue/signature.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SHAPE_TEXT_MAX 160
+
+uint64_t signature_row_elements(const signature *s)
+{
+    uint64_t elements = 1;
+    for (int i = 1; i < s->ndim; i++)
+        elements *= (uint64_t)s->shape[i];
+    return elements;
+}
+
+uint64_t signature_elements(const signature *s)
+{
+    return s->ndim == 0 ? 1 : (uint64_t)s->shape[0] * signature_row_elements(s);
+}
+
+rueda_status signature_copy(signature *to, const signature *from)
+{
+    *to = *from;
+    to->list = NULL;
+    if (from->list_count == 0)
+        return RUEDA_OK;
+    to->list = malloc(from->list_count * sizeof *to->list);
+    if (to->list == NULL)
+        return status_fail(RUEDA_ERR_MEMORY, "out of memory for the description of a tensor");
+    memcpy(to->list, from->list, from->list_count * sizeof *to->list);
+    return RUEDA_OK;
+}
+
+void signature_fini(signature *s)
+{
+    free(s->list);
+    s->list = NULL;
+    s->list_count = 0;
+}
+
+static bool same_list(const signature *a, const signature *b)
+{
+    return a->list_count == b->list_count &&
+           (a->list_count == 0 || memcmp(a->list, b->list, a->list_count * sizeof *a->list) == 0);
+}
+
+bool signature_repeats(const signature *before, const signature *now)
+{
+    return before->kind == now->kind && before->dtype == now->dtype && before->op == now->op &&
+           before->ndim == now->ndim && before->mapped == now->mapped && before->root == now->root &&
+           before->group == now->group && before->group_size == now->group_size &&
+           before->prescale == now->prescale && before->postscale == now->postscale &&
+           memcmp(before->shape, now->shape, now->ndim * sizeof now->shape[0]) == 0 &&
+           same_list(before, now);
+}
+
+const char *signature_kind_name(uint8_t kind)
+{
+    static const char *const names[] = {
+#define SIGNATURE_KIND_NAME(name, text) text,
+        SIGNATURE_KIND_LIST(SIGNATURE_KIND_NAME)};
+    return kind < SIGNATURE_KIND_COUNT ? names[kind] : "?";
+}
+
+static void shape_text(const signature *s, char *text)
+{
+    size_t used = (size_t)snprintf(text, SHAPE_TEXT_MAX, "[");
+    for (int i = 0; i < s->ndim && used < SHAPE_TEXT_MAX - 24; i++)
+        used += (size_t)snprintf(text + used, SHAPE_TEXT_MAX - used, i == 0 ? "%lld" : ", %lld",
+                                 (long long)s->shape[i]);
+    snprintf(text + used, SHAPE_TEXT_MAX - used, "]");
+}
+
+static bool same_shape(const signature *a, const signature *b)
+{
+    if (a->ndim != b->ndim)
+        return false;
+    const int first = a->kind == SIGNATURE_ALLGATHER || a->kind == SIGNATURE_ALLTOALL;
+    for (int i = first; i < a->ndim; i++) {
+        if (a->shape[i] != b->shape[i])
+            return false;
+    }
+    return true;
+}
+
+#define CONFLICT(what, format, a_value, b_value, remedy)                                           \
+    status_fail(RUEDA_ERR_MISMATCH,                                                                \
+                "tensor '%s': Mismatched " what ": rank %d has " format ", but rank %d has " format \
+                "; " remedy,                                                                       \
+                name, a_rank, a_value, b_rank, b_value)
+
+static rueda_status shape_conflict(const char *name, const signature *a, int a_rank,
+                                   const signature *b, int b_rank)
+{
+    char a_text[SHAPE_TEXT_MAX], b_text[SHAPE_TEXT_MAX];
+    shape_text(a, a_text);
+    shape_text(b, b_text);
+    return status_fail(RUEDA_ERR_MISMATCH,
+                       "tensor '%s': Mismatched %s tensor shapes: rank %d has shape %s, but rank %d "
+                       "has shape %s; %s",
+                       name, signature_kind_name(a->kind), a_rank, a_text, b_rank, b_text,
+                       a->kind == SIGNATURE_ALLGATHER || a->kind == SIGNATURE_ALLTOALL
+                           ? "only the first dimension may differ"
+                           : "submit the same shape on all ranks");
+}
+
+static rueda_status reduction_conflict(const char *name, const signature *a, int a_rank,
+                                       const signature *b, int b_rank)
+{
+    if (a->op != b->op)
+        return CONFLICT("reduction operation", "%s", rueda_op_name((rueda_op)a->op),
+                        rueda_op_name((rueda_op)b->op), "use one operation on all ranks");
+    if (a->prescale != b->prescale || a->postscale != b->postscale)
+        return status_fail(RUEDA_ERR_MISMATCH,
+                           "tensor '%s': Mismatched prescale and/or postscale factors: rank %d has "
+                           "%g and %g, but rank %d has %g and %g; use the same on all ranks",
+                           name, a_rank, a->prescale, a->postscale, b_rank, b->prescale,
+                           b->postscale);
+    return RUEDA_OK;
+}
+
+static rueda_status set_conflict(const char *name, const signature *a, int a_rank,
+                                 const signature *b, int b_rank)
+{
+    if (a->kind == SIGNATURE_REMOVE_SET && a->root != b->root)
+        return CONFLICT("process sets to remove", "%d", a->root, b->root, "remove the same set");
+    if (a->kind == SIGNATURE_ADD_SET && !same_list(a, b))
+        return CONFLICT("process sets to add", "%u ranks (or others)", a->list_count, b->list_count,
+                        "give the same ranks on all ranks");
+    return RUEDA_OK;
+}
+
+rueda_status signature_conflict(const char *name, const signature *a, int a_rank,
+                                const signature *b, int b_rank)
+{
+    if (a->kind != b->kind)
+        return CONFLICT("operations", "%s", signature_kind_name(a->kind),
+                        signature_kind_name(b->kind), "give different operations different names");
+    if (a->dtype != b->dtype)
+        return CONFLICT("data types", "type %s", rueda_dtype_name((rueda_dtype)a->dtype),
+                        rueda_dtype_name((rueda_dtype)b->dtype), "submit the same type on all ranks");
+    if (!same_shape(a, b))
+        return shape_conflict(name, a, a_rank, b, b_rank);
+    if (a->kind == SIGNATURE_BROADCAST && a->root != b->root)
+        return CONFLICT("BROADCAST root ranks", "root %d", a->root, b->root,
+                        "name one root on all ranks");
+    if (a->group != b->group || a->group_size != b->group_size)
+        return CONFLICT("groups", "a group of %u (or another group)", a->group_size, b->group_size,
+                        "group the same tensors on all ranks");
+    const rueda_status status = reduction_conflict(name, a, a_rank, b, b_rank);
+    return status != RUEDA_OK ? status : set_conflict(name, a, a_rank, b, b_rank);
+}
+
+/* The wire form: this head, the shape, the list, the name; padded to 8 bytes. */
+typedef struct wire_head {
+    uint32_t bytes, name_length;
+    uint8_t kind, dtype, op, ndim, mapped, zero[3];
+    int32_t root, priority;
+    uint32_t group_size, list_count;
+    uint64_t group;
+    double prescale, postscale;
+} wire_head;
+
+size_t signature_encoded_bytes(const signature *s, size_t name_length)
+{
+    return (sizeof(wire_head) + (s->ndim + (size_t)s->list_count) * sizeof(int64_t) + name_length + 7) /
+           8 * 8;
+}
+
+void signature_encode(const signature *s, const char *name, size_t name_length, uint8_t *to)
+{
+    const wire_head head = {.bytes = (uint32_t)signature_encoded_bytes(s, name_length),
+                            .name_length = (uint32_t)name_length,
+                            .kind = s->kind,
+                            .dtype = s->dtype,
+                            .op = s->op,
+                            .ndim = s->ndim,
+                            .mapped = s->mapped,
+                            .root = s->root,
+                            .priority = s->priority,
+                            .group_size = s->group_size,
+                            .list_count = s->list_count,
+                            .group = s->group,
+                            .prescale = s->prescale,
+                            .postscale = s->postscale};
+    memcpy(to, &head, sizeof head);
+    to += sizeof head;
+    memcpy(to, s->shape, s->ndim * sizeof(int64_t));
+    to += s->ndim * sizeof(int64_t);
+    if (s->list_count > 0)
+        memcpy(to, s->list, s->list_count * sizeof(int64_t));
+    memcpy(to + s->list_count * sizeof(int64_t), name, name_length);
+}
+
+static bool head_is_sound(const wire_head *head, size_t bytes)
+{
+    return head->bytes <= bytes && head->kind < SIGNATURE_KIND_COUNT &&
+           head->dtype < RUEDA_DTYPE_COUNT && head->op < RUEDA_OP_COUNT &&
+           head->ndim <= RUEDA_MAX_DIMS && head->name_length <= RUEDA_MAX_NAME &&
+           head->list_count <= bytes / sizeof(int64_t) &&
+           sizeof *head + (head->ndim + (size_t)head->list_count) * sizeof(int64_t) +
+                   head->name_length <= head->bytes;
+}
+
+size_t signature_decode(signature *s, const char **name, size_t *name_length, const uint8_t *from,
+                        size_t bytes)
+{
+    wire_head head;
+    if (bytes < sizeof head)
+        return 0;
+    memcpy(&head, from, sizeof head);
+    if (!head_is_sound(&head, bytes))
+        return 0;
+    *s = (signature){.kind = head.kind,
+                     .dtype = head.dtype,
+                     .op = head.op,
+                     .ndim = head.ndim,
+                     .mapped = head.mapped != 0,
+                     .root = head.root,
+                     .priority = head.priority,
+                     .group_size = head.group_size,
+                     .group = head.group,
+                     .prescale = head.prescale,
+                     .postscale = head.postscale};
+    from += sizeof head;
+    memcpy(s->shape, from, head.ndim * sizeof(int64_t));
+    from += head.ndim * sizeof(int64_t);
+    if (head.list_count > 0) {
+        s->list = malloc(head.list_count * sizeof *s->list);
+        if (s->list == NULL)
+            return 0;
+        memcpy(s->list, from, head.list_count * sizeof *s->list);
+        s->list_count = head.list_count;
+    }
+    *name = (const char *)from + head.list_count * sizeof(int64_t);
+    *name_length = head.name_length;
+    return head.bytes;
+}

@@ -1,0 +1,98 @@
+/* shm.c: the transport between ranks of one host. Peer memory is the segment itself; messages are
+ * single-writer, single-reader rings, whose memory is taken when the first byte is sent. */
+#include "transport/transport.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct shm_channel {
+    transport_channel common;
+    uint32_t number;
+    bool committed; /* our rings have memory */
+    transport_peer peers[];
+} shm_channel;
+
+static rueda_status shm_open(const control_group *group, uint32_t number, transport_channel **channel)
+{
+    shm_channel *c = calloc(1, sizeof *c + group->size * sizeof c->peers[0]);
+    if (c == NULL)
+        return status_fail(RUEDA_ERR_MEMORY, "out of memory for a channel");
+    segment *s = group->segment;
+    c->number = number;
+    for (uint16_t i = 0; i < group->size; i++) {
+        const uint32_t rank = group->ranks[i];
+        c->peers[i] = (transport_peer){segment_flag_at(s, rank, group->set, number),
+                                       segment_slots_at(s, rank, group->set, number),
+                                       segment_sums_at(s, rank, group->set, number),
+                                       segment_addresses_at(s, rank, group->set, number)};
+    }
+    c->common = (transport_channel){&transport_shm, group, s->header->slot_bytes, c->peers};
+    *channel = &c->common;
+    return RUEDA_OK;
+}
+
+static void shm_close(transport_channel *channel)
+{
+    free(channel);
+}
+
+static segment_ring *ring_between(transport_channel *channel, uint16_t writer, uint16_t reader)
+{
+    const control_group *g = channel->group;
+    return segment_ring_at(g->segment, g->ranks[writer], g->set, ((shm_channel *)channel)->number,
+                           g->ranks[reader]);
+}
+
+/* Rings lie in holes of the file until the first message: most jobs on one host never send any. */
+static bool commit_once(shm_channel *c)
+{
+    const control_group *g = c->common.group;
+    if (!c->committed)
+        c->committed = segment_commit_rings(g->segment, g->ranks[g->index], g->set, c->number) == RUEDA_OK;
+    return c->committed;
+}
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static size_t shm_send(transport_channel *channel, uint16_t peer, const void *data, size_t bytes)
+{
+    if (!commit_once((shm_channel *)channel))
+        return 0;
+    segment_ring *ring = ring_between(channel, channel->group->index, peer);
+    const uint64_t written = atomic_load_explicit(&ring->written, memory_order_relaxed);
+    const uint64_t consumed = atomic_load_explicit(&ring->consumed, memory_order_acquire);
+    const size_t room = SEGMENT_RING_BYTES - (size_t)(written - consumed);
+    const size_t taken = smaller(bytes, room);
+    const size_t start = (size_t)(written % SEGMENT_RING_BYTES);
+    const size_t before_end = smaller(taken, SEGMENT_RING_BYTES - start);
+    memcpy(ring->bytes + start, data, before_end);
+    memcpy(ring->bytes, (const uint8_t *)data + before_end, taken - before_end);
+    if (taken == 0)
+        return 0;
+    atomic_store_explicit(&ring->written, written + taken, memory_order_release);
+    control_notify_rank(channel->group->segment, channel->group->ranks[peer]);
+    return taken;
+}
+
+static size_t shm_peek(transport_channel *channel, uint16_t peer, const void **data)
+{
+    segment_ring *ring = ring_between(channel, peer, channel->group->index);
+    const uint64_t written = atomic_load_explicit(&ring->written, memory_order_acquire);
+    const uint64_t consumed = atomic_load_explicit(&ring->consumed, memory_order_relaxed);
+    const size_t start = (size_t)(consumed % SEGMENT_RING_BYTES);
+    *data = ring->bytes + start;
+    return smaller((size_t)(written - consumed), SEGMENT_RING_BYTES - start);
+}
+
+static void shm_consume(transport_channel *channel, uint16_t peer, size_t bytes)
+{
+    segment_ring *ring = ring_between(channel, peer, channel->group->index);
+    const uint64_t consumed = atomic_load_explicit(&ring->consumed, memory_order_relaxed);
+    atomic_store_explicit(&ring->consumed, consumed + bytes, memory_order_release);
+    control_notify_rank(channel->group->segment, channel->group->ranks[peer]);
+}
+
+const transport_table transport_shm = {"shm", shm_open, shm_close, shm_send, shm_peek, shm_consume};

@@ -1,0 +1,60 @@
+/* transport.h: how bytes get from one rank to another.
+ *
+ * A transport serves channels: one for each operation of a process set that may be in flight. It has
+ * two faces. Messages are a stream of bytes from each member to each other member on each channel,
+ * in order, without loss. Peer memory, which only some transports have, is the flag, slots, sums and
+ * heap of another member as plain pointers; what may be read when is the plan's business.
+ *
+ * Contract of every slot of the table, proved by tests/multiprocess/transport_test.c for each
+ * transport: calls come from one thread at a time; none blocks; a channel's memory belongs to the
+ * transport from open to close; errors are returned once and then for good.
+ */
+#ifndef RUEDA_TRANSPORT_H
+#define RUEDA_TRANSPORT_H
+
+#include "control/control.h"
+
+typedef struct transport_channel transport_channel;
+
+/* A member's memory as this rank sees it. `flag` is NULL if it cannot be reached (another host). */
+typedef struct transport_peer {
+    segment_flag *flag;         /* how far the member has come; written by it alone */
+    uint8_t *slots;             /* PLAN_SLOTS × slot_bytes */
+    double *sums;               /* 2 × SEGMENT_SUMS × {a·b, a·a, b·b, leaves} */
+    segment_address *addresses; /* SEGMENT_ADDRESSES tensors of the current operation */
+} transport_peer;
+
+typedef struct transport_table {
+    const char *name;
+
+    /* Makes a channel of a group. The peers' memory may be used when all members have opened it and
+     * met since. The group must outlive the channel. ERR_MEMORY. */
+    rueda_status (*open)(const control_group *group, uint32_t number, transport_channel **channel);
+
+    /* Frees it. Bytes not yet received are lost. NULL is allowed. */
+    void (*close)(transport_channel *channel);
+
+    /* Takes up to `bytes` bytes for `peer` and returns how many (0: no room now). They are copied:
+     * the caller's memory is free on return. */
+    size_t (*send)(transport_channel *channel, uint16_t peer, const void *data, size_t bytes);
+
+    /* Bytes that have arrived from `peer`, contiguous, at *data; 0: none now. They stay there until
+     * `consume`, so that they can be reduced where they lie. *data is aligned to 8 bytes if all
+     * messages of the stream have lengths divisible by 8 up to here, else to nothing. */
+    size_t (*peek)(transport_channel *channel, uint16_t peer, const void **data);
+
+    /* Gives `bytes` of what peek showed back to the sender. */
+    void (*consume)(transport_channel *channel, uint16_t peer, size_t bytes);
+} transport_table;
+
+/* Every transport embeds this first: what exec may read without a call. */
+struct transport_channel {
+    const transport_table *table;
+    const control_group *group;
+    uint64_t slot_bytes;
+    transport_peer *peers; /* one for each member, ours included */
+};
+
+extern const transport_table transport_shm;
+
+#endif

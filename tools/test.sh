@@ -1,0 +1,51 @@
+#!/bin/sh
+# The whole test: every suite, the sanitizers, style and docs. Goes on after a failure and ends with
+# a summary; the exit code is 0 only if all passed.
+set -u
+cd "$(dirname "$0")/.."
+tools/deps.sh test || exit 1
+
+jobs=$(nproc)
+summary=
+failed=0
+
+step() { # step NAME COMMAND...; exit code 77 means skipped
+    name=$1
+    shift
+    printf '\n== %s\n' "$name"
+    start=$(date +%s)
+    "$@"
+    case $? in
+    0) verdict=passed ;;
+    77) verdict=skipped ;;
+    *) verdict=FAILED failed=1 ;;
+    esac
+    summary="$summary$(printf '%-8s %4d s  %s' "$verdict" $(($(date +%s) - start)) "$name")
+"
+}
+
+suite() { # suite PRESET: build and run its tests
+    tools/build.sh "$1" && ctest --preset "$1" -j "$jobs"
+}
+
+# ThreadSanitizer of older compilers fails where addresses are randomised too widely.
+fixed_addresses() {
+    if setarch "$(uname -m)" -R true 2>/dev/null; then
+        setarch "$(uname -m)" -R "$@"
+    else
+        "$@"
+    fi
+}
+threads() {
+    tools/build.sh tsan && fixed_addresses ctest --preset tsan -j "$jobs"
+}
+
+step "all tests, release" suite release
+step "all tests, AddressSanitizer and UndefinedBehaviorSanitizer" suite asan
+step "threaded tests, ThreadSanitizer" threads
+step "format" tools/format.sh --check
+step "docs/configuration.md is current" tools/docs.sh check
+
+printf '\n%s' "$summary"
+[ "$failed" = 0 ] && echo "all passed" || echo "FAILED"
+exit "$failed"
