@@ -27,14 +27,15 @@ static const exec_extent *governing_extent(const exec_op *o, const plan_step *st
         if (found == NULL)
             found = extent_of(o, operands[i]);
     }
-    return found;
+    /* slots only: the cell stands for the chunk of its number */
+    return found == NULL ? &o->bound.in[step->dst.index] : found;
 }
 
 uint64_t exec_step_count(const exec_op *o, const plan_step *step, uint32_t piece)
 {
     const exec_extent *extent = governing_extent(o, step);
     const uint64_t before = piece * o->piece;
-    if (extent == NULL || before >= extent->count)
+    if (before >= extent->count)
         return 0;
     const uint64_t rest = extent->count - before;
     return rest < o->piece ? rest : o->piece;

@@ -145,20 +145,21 @@ static void await_slot_readers(builder *b, unsigned stage)
             emit_await(b, q, stage, lag);
 }
 
-/* Whether both name the same memory; the output may be the same memory as the input. */
-static bool same_memory(const plan_operand *x, const plan_operand *y)
+/* Whether both name the same memory. Of allreduce and broadcast, the output may be the input. */
+static bool same_memory(const builder *b, const plan_operand *x, const plan_operand *y)
 {
-    bool caller_x = x->buffer == PLAN_IN || x->buffer == PLAN_OUT;
-    bool caller_y = y->buffer == PLAN_IN || y->buffer == PLAN_OUT;
+    bool in_place = b->plan->collective == PLAN_ALLREDUCE || b->plan->collective == PLAN_BROADCAST;
+    bool callers = (x->buffer == PLAN_IN || x->buffer == PLAN_OUT) &&
+                   (y->buffer == PLAN_IN || y->buffer == PLAN_OUT);
     return x->buffer != PLAN_NONE && x->rank == y->rank && x->index == y->index &&
-           (x->buffer == y->buffer || (caller_x && caller_y));
+           (x->buffer == y->buffer || (in_place && callers));
 }
 
 static bool in_transfer(const builder *b, const plan_operand *memory, unsigned stage, bool write)
 {
     for (uint32_t i = 0; i < b->transfer_count; i++) {
         const builder_transfer *t = &b->transfers[i];
-        if (t->stage == stage && (write || t->written) && same_memory(&t->memory, memory))
+        if (t->stage == stage && (write || t->written) && same_memory(b, &t->memory, memory))
             return true;
     }
     return false;

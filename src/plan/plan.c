@@ -26,7 +26,19 @@ static const struct row {
     {PLAN_ALGORITHM_DIRECT, PLAN_ALLTOALL, direct_alltoall, ONE_HOST},
     {PLAN_ALGORITHM_DIRECT, PLAN_REDUCESCATTER, direct_reducescatter, ONE_HOST},
     {PLAN_ALGORITHM_DIRECT, PLAN_BARRIER, direct_barrier, ONE_HOST},
+    {PLAN_ALGORITHM_RING, PLAN_ALLREDUCE, ring_allreduce, 0},
+    {PLAN_ALGORITHM_RING, PLAN_ALLGATHER, ring_allgather, 0},
+    {PLAN_ALGORITHM_RING, PLAN_REDUCESCATTER, ring_reducescatter, 0},
+    {PLAN_ALGORITHM_RING, PLAN_BROADCAST, ring_broadcast, 0},
+    {PLAN_ALGORITHM_DOUBLING, PLAN_ALLREDUCE, doubling_allreduce, 0},
+    {PLAN_ALGORITHM_DOUBLING, PLAN_BARRIER, doubling_barrier, 0},
+    {PLAN_ALGORITHM_HALVING, PLAN_ALLREDUCE, halving_allreduce, 0},
+    {PLAN_ALGORITHM_TREE, PLAN_BROADCAST, tree_broadcast, 0},
+    {PLAN_ALGORITHM_BRUCK, PLAN_ALLGATHER, bruck_allgather, 0},
+    {PLAN_ALGORITHM_BRUCK, PLAN_ALLTOALL, bruck_alltoall, 0},
+    {PLAN_ALGORITHM_PAIRWISE, PLAN_ALLTOALL, pairwise_alltoall, 0},
     {PLAN_ALGORITHM_ADASUM, PLAN_ALLREDUCE, adasum_allreduce, ADASUM},
+    {PLAN_ALGORITHM_HIERARCHICAL, PLAN_ALLREDUCE, hierarchical_allreduce, ADASUM},
 };
 
 static const struct row *find_row(plan_algorithm algorithm, plan_collective collective)

@@ -15,6 +15,8 @@
  * Pieces. A looping phase walks every chunk in pieces of equal length: piece i of a chunk is its
  * elements [i·m, (i+1)·m), where m follows at launch from the slot size and the phase's cells. All
  * chunks advance together; pieces beyond a chunk's end are empty.
+ * Length. A step is as long as the piece of the chunk that one of its operands names in IN, OUT or WORK; a
+ * step that names slots only is as long as the piece of IN chunk dst.index: such a cell stands for that chunk.
  * Slots. Each rank has `PLAN_SLOTS` slots that peers on its host can read; SLOT cell c of piece i
  * is cell c of slot i mod PLAN_SLOTS. A phase divides a slot into `cells` cells of one piece each.
  *

@@ -27,8 +27,9 @@ static void check_moved(verifier *v, unsigned r, uint32_t c, uint32_t piece)
         broken_promise(v, r, c, "is not what was to be moved there");
 }
 
-/* Every contribution once, scaled before and after once, and the same expression everywhere. */
-static void check_reduced(verifier *v, unsigned r, uint32_t c, uint32_t piece)
+/* Every contribution once, scaled before and after once, and the same expression everywhere. `tree`
+ * is Adasum's result; 0 for other reductions. */
+static void check_reduced(verifier *v, unsigned r, uint32_t c, uint32_t piece, uint32_t tree)
 {
     const plan_layout *layout = &v->first->layout;
     size_t i = c * (size_t)v->pieces + piece;
@@ -36,10 +37,9 @@ static void check_reduced(verifier *v, unsigned r, uint32_t c, uint32_t piece)
     bool scatters = v->first->collective == PLAN_REDUCESCATTER;
     if (found->chunk != (scatters ? r : c) || found->piece != piece)
         broken_promise(v, r, c, "holds another chunk");
-    else if (layout->adasum && found->shape != shape_of(&v->shapes, SHAPE_POST,
-                                                        shape_tree(&v->shapes, layout, 0, v->ranks), 0))
+    else if (tree && found->shape != tree)
         broken_promise(v, r, c, "is not the tree of joined blocks, scaled once");
-    else if (!layout->adasum && !shape_is_whole(&v->shapes, layout, found->shape, v->seen))
+    else if (!tree && !shape_is_whole(&v->shapes, layout, found->shape, v->seen))
         broken_promise(v, r, c, "does not hold every rank's contribution exactly once, scaled once");
     else if (!scatters && found->shape != v->actors[0].out[i].value.shape)
         broken_promise(v, r, c, "was combined in another order than on rank 0");
@@ -58,13 +58,16 @@ void verify_post(verifier *v)
 {
     plan_collective collective = v->first->collective;
     bool reduces = collective == PLAN_ALLREDUCE || collective == PLAN_REDUCESCATTER;
+    const plan_layout *layout = &v->first->layout;
+    uint32_t tree = layout->adasum ? shape_tree(&v->shapes, layout, 0, v->ranks) : 0;
+    tree = shape_of(&v->shapes, SHAPE_POST, tree, 0);
     for (unsigned r = 0; r < v->ranks; r++) {
         if (collective == PLAN_BARRIER)
             check_barrier(v, r);
         for (uint32_t c = 0; c < v->out_chunks; c++)
             for (uint32_t piece = 0; piece < v->pieces; piece++)
                 if (reduces)
-                    check_reduced(v, r, c, piece);
+                    check_reduced(v, r, c, piece, tree);
                 else
                     check_moved(v, r, c, piece);
     }

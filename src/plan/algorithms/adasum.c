@@ -13,10 +13,9 @@
 typedef struct adasum {
     builder *b;
     blocks tree;
-    unsigned local_levels;           /* levels whose blocks lie on one host: by slots */
-    const blocks_level *pending;     /* the join that waits for COMBINE; NULL: raw */
-    plan_buffer lower, upper;        /* where the two parts of a pending chunk are */
-    bool started;                    /* sums of this level have been set to 0 */
+    const blocks_level *pending; /* the join that waits for COMBINE; NULL: raw */
+    plan_buffer lower, upper;    /* where the two parts of a pending chunk are */
+    bool started;                /* sums of this level have been set to 0 */
 } adasum;
 
 /* ---- Parts of a level ------------------------------------------------------------------------ */
@@ -124,26 +123,32 @@ static void level_by_slots(adasum *s, const blocks_level *level)
     weigh(s, level);
 }
 
+/* OUT ← the result, in the chunks that this rank owns after the last level. */
+static void combine_owned(adasum *s)
+{
+    const blocks_level *last = &s->tree.level[s->tree.levels - 1];
+    for (uint32_t c = 0; c < s->tree.chunks; c++) {
+        plan_operand out = own(s->b, PLAN_OUT, c);
+        if (!blocks_owns(&s->tree, last, c))
+            continue;
+        combine(s, out, c);
+        builder_copy(s->b, out, out, PLAN_POSTSCALE);
+    }
+}
+
 /* Everybody lays out the chunks it owns after `level` in slots and fetches the others'. */
-static void share_by_slots(adasum *s, const blocks_level *level, unsigned cells, bool combines)
+static void share_by_slots(adasum *s, const blocks_level *level)
 {
     builder *b = s->b;
-    unsigned cell = 0, seen[PLAN_MAX_RANKS] = {0};
-    builder_loop(b, 2, cells);
-    for (uint32_t c = 0; c < s->tree.chunks; c++) {
-        if (!blocks_owns(&s->tree, level, c))
-            continue;
-        if (combines) {
-            combine(s, own(b, PLAN_OUT, c), c);
-            builder_copy(b, own(b, PLAN_OUT, c), own(b, PLAN_OUT, c), PLAN_POSTSCALE);
-        }
-        builder_copy(b, own(b, PLAN_SLOT, cell++), own(b, PLAN_OUT, c), 0);
-    }
+    unsigned cell[PLAN_MAX_RANKS] = {0};
+    for (uint32_t c = 0; c < s->tree.chunks; c++)
+        if (blocks_owns(&s->tree, level, c))
+            builder_copy(b, own(b, PLAN_SLOT, cell[b->rank]++), own(b, PLAN_OUT, c), 0);
     builder_stage(b, 1);
     for (uint32_t c = 0; c < s->tree.chunks; c++) {
-        unsigned owner = level->owner[c], index = seen[owner]++;
+        unsigned owner = level->owner[c];
         if (owner != b->rank)
-            builder_copy(b, own(b, PLAN_OUT, c), at(PLAN_SLOT, owner, index), 0);
+            builder_copy(b, own(b, PLAN_OUT, c), at(PLAN_SLOT, owner, cell[owner]++), 0);
     }
 }
 
@@ -151,7 +156,83 @@ static void staged(adasum *s)
 {
     for (unsigned k = 0; k < s->tree.levels; k++)
         level_by_slots(s, &s->tree.level[k]);
-    share_by_slots(s, &s->tree.level[s->tree.levels - 1], s->tree.most_owned, true);
+    builder_loop(s->b, 2, s->tree.most_owned);
+    combine_owned(s);
+    share_by_slots(s, &s->tree.level[s->tree.levels - 1]);
+}
+
+/* ---- Levels by messages ---------------------------------------------------------------------- */
+
+/* Only the ranks of a host reach each other's sums; to the others they are sent. */
+static void exchange_sums(adasum *s, const blocks_level *level)
+{
+    unsigned parity = (unsigned)(level - s->tree.level) & 1;
+    for (unsigned q = level->first; level->joins && q < level->end; q++) {
+        if (builder_same_host(s->b, q))
+            continue;
+        builder_send(s->b, q, own(s->b, PLAN_SUMS, parity));
+        builder_recv(s->b, q, at(PLAN_SUMS, q, parity));
+    }
+}
+
+static void exchange_chunk(adasum *s, const blocks_level *level, uint32_t c)
+{
+    keep(s, c);
+    if (blocks_gives(&s->tree, level, c))
+        builder_send(s->b, level->owner[c], own(s->b, kept_in(s), c));
+    else
+        builder_recv(s->b, blocks_giver(level, c), own(s->b, fetched_into(s), c));
+}
+
+static void level_by_messages(adasum *s, const blocks_level *level)
+{
+    builder_loop(s->b, 2, 0);
+    s->started = false;
+    for (uint32_t c = 0; level->joins && c < s->tree.chunks; c++)
+        if (blocks_owned(&s->tree, level, c))
+            exchange_chunk(s, level, c);
+    builder_stage(s->b, 1);
+    for (uint32_t c = 0; level->joins && c < s->tree.chunks; c++)
+        if (blocks_owns(&s->tree, level, c))
+            dot(s, level, nothing(), own(s->b, kept_in(s), c), own(s->b, fetched_into(s), c));
+    if (level->joins)
+        now_pending(s, level);
+    builder_once(s->b, true);
+    exchange_sums(s, level);
+    weigh(s, level);
+}
+
+/* The way back: what an owner got from its giver it returns as the result. */
+static void return_by_messages(adasum *s, const blocks_level *level)
+{
+    for (uint32_t c = 0; c < s->tree.chunks; c++)
+        if (!blocks_owned(&s->tree, level, c))
+            continue;
+        else if (blocks_gives(&s->tree, level, c))
+            builder_recv(s->b, level->owner[c], own(s->b, PLAN_OUT, c));
+        else
+            builder_send(s->b, blocks_giver(level, c), own(s->b, PLAN_OUT, c));
+}
+
+static void across_hosts(adasum *s, unsigned local_levels)
+{
+    unsigned levels = s->tree.levels;
+    for (unsigned k = 0; k < levels; k++)
+        if (k < local_levels)
+            level_by_slots(s, &s->tree.level[k]);
+        else
+            level_by_messages(s, &s->tree.level[k]);
+    open_rounds(s->b, levels - local_levels);
+    combine_owned(s);
+    for (unsigned k = levels; k-- > local_levels;) {
+        start_round(s->b, levels - 1 - k);
+        if (s->tree.level[k].joins)
+            return_by_messages(s, &s->tree.level[k]);
+    }
+    if (local_levels) {
+        builder_loop(s->b, 2, s->tree.chunks >> local_levels);
+        share_by_slots(s, &s->tree.level[local_levels - 1]);
+    }
 }
 
 /* ---- Levels in the callers' own memory ------------------------------------------------------- */
@@ -213,11 +294,36 @@ static void mapped(adasum *s)
 
 /* ---- Entry ----------------------------------------------------------------------------------- */
 
+const char *adasum_across_hosts(builder *b, unsigned host_size)
+{
+    adasum s = {.b = b};
+    uint32_t chunks = blocks_chunks(b->ranks);
+    unsigned local_levels = 0;
+    while ((1u << local_levels) < host_size)
+        local_levels++;
+    if (!blocks_make(&s.tree, b->ranks, b->rank, chunks))
+        return "out of memory";
+    builder_chunks(b, chunks);
+    across_hosts(&s, local_levels);
+    blocks_free(&s.tree);
+    return NULL;
+}
+
+static bool on_one_host(const builder *b)
+{
+    for (unsigned q = 0; q < b->ranks; q++)
+        if (!builder_same_host(b, q))
+            return false;
+    return true;
+}
+
 const char *adasum_allreduce(builder *b)
 {
     const plan_layout *layout = &b->plan->layout;
     adasum s = {.b = b};
     uint32_t chunks = blocks_chunks(b->ranks);
+    if (!on_one_host(b))
+        return adasum_across_hosts(b, 1);
     if (!blocks_make(&s.tree, b->ranks, b->rank, chunks))
         return "out of memory";
     builder_chunks(b, chunks);

@@ -1,0 +1,206 @@
+/* hierarchical.c: allreduce over several hosts: inside a host by memory, between hosts by messages.
+ *
+ * Each host's ranks share the chunks among them; the owner of a chunk combines its host's part, the
+ * owners of the same chunk on all hosts exchange, and each shares the result in its host. Every
+ * rank's link carries its own chunks; there is no leader.
+ * Invariant: a chunk has one home host, whose owner finishes it; all others only copy.
+ */
+#include "plan/algorithms/algorithms.h"
+
+#include <stdlib.h>
+
+/* The hosts as this rank sees them. */
+typedef struct hosts {
+    builder *b;
+    unsigned count, here; /* number of hosts, and which is this rank's */
+    unsigned largest;     /* ranks on the largest */
+    bool equal;           /* all have as many */
+    uint16_t *first;      /* first rank of each host; one entry more for the end */
+    uint32_t chunks;
+} hosts;
+
+static bool find_hosts(hosts *h)
+{
+    builder *b = h->b;
+    h->first = calloc((size_t)b->ranks + 1, sizeof *h->first);
+    if (!h->first)
+        return false;
+    const uint16_t *host_of = b->plan->layout.host_of;
+    for (unsigned q = 0; q < b->ranks; q++) {
+        if (q == 0 || host_of[q] != host_of[q - 1])
+            h->first[h->count++] = (uint16_t)q;
+        if (q == b->rank)
+            h->here = h->count - 1;
+    }
+    h->first[h->count] = b->ranks;
+    h->equal = true;
+    for (unsigned g = 0; g < h->count; g++) {
+        unsigned size = (unsigned)(h->first[g + 1] - h->first[g]);
+        h->largest = size > h->largest ? size : h->largest;
+        h->equal = h->equal && size == h->first[1];
+    }
+    h->chunks = h->count * h->largest * (h->equal ? 1 : 4);
+    return true;
+}
+
+/* ---- Who owns what --------------------------------------------------------------------------- */
+
+/* A host's ranks own runs of neighbouring chunks. */
+static unsigned owner_on(const hosts *h, unsigned g, uint32_t c)
+{
+    unsigned size = (unsigned)(h->first[g + 1] - h->first[g]);
+    return h->first[g] + (unsigned)((uint64_t)c * size / h->chunks);
+}
+
+static bool owns(const hosts *h, uint32_t c)
+{
+    return owner_on(h, h->here, c) == h->b->rank;
+}
+
+/* Homes change from chunk to chunk, so that each owner is home to its share. */
+static unsigned home_of(const hosts *h, uint32_t c)
+{
+    return c % h->count;
+}
+
+/* The number of chunk c among those of its owner on this host. */
+static uint32_t number_of(const hosts *h, uint32_t c)
+{
+    uint32_t number = 0;
+    while (number < c && owner_on(h, h->here, c - number - 1) == owner_on(h, h->here, c))
+        number++;
+    return number;
+}
+
+/* The largest number of chunks a rank of any host owns. */
+static unsigned most_owned(const hosts *h)
+{
+    unsigned most = 0;
+    for (unsigned g = 0; g < h->count; g++) {
+        unsigned size = (unsigned)(h->first[g + 1] - h->first[g]);
+        unsigned share = (h->chunks + size - 1) / size;
+        most = share > most ? share : most;
+    }
+    return most;
+}
+
+/* ---- Phases ---------------------------------------------------------------------------------- */
+
+static void combine_chunk(const hosts *h, uint32_t c)
+{
+    builder *b = h->b;
+    plan_operand part = own(b, PLAN_IN, c), cell = own(b, PLAN_SLOT, c), out = own(b, PLAN_OUT, c);
+    unsigned first = h->first[h->here], end = h->first[h->here + 1];
+    if (end - first == 1) {
+        builder_copy(b, out, part, PLAN_PRESCALE);
+        return;
+    }
+    if (b->plan->layout.prescaled) {
+        builder_copy(b, cell, part, PLAN_PRESCALE);
+        part = cell;
+    }
+    builder_reduce_in_order(b, out, part, cell, PLAN_SLOT, c, first, end);
+}
+
+static void reduce_in_host(const hosts *h)
+{
+    builder *b = h->b;
+    builder_loop(b, 2, h->chunks);
+    for (uint32_t c = 0; c < h->chunks; c++)
+        if (!owns(h, c))
+            builder_copy(b, own(b, PLAN_SLOT, c), own(b, PLAN_IN, c), PLAN_PRESCALE);
+    builder_stage(b, 1);
+    for (uint32_t c = 0; c < h->chunks; c++)
+        if (owns(h, c))
+            combine_chunk(h, c);
+}
+
+/* Round n: parts go to the homes n hosts further on, and come from n hosts before. */
+static void send_home(const hosts *h, unsigned n)
+{
+    builder *b = h->b;
+    unsigned to = (h->here + n) % h->count, from = (h->here + h->count - n) % h->count;
+    for (uint32_t c = 0; c < h->chunks; c++) {
+        plan_operand out = own(b, PLAN_OUT, c);
+        if (owns(h, c) && home_of(h, c) == to)
+            builder_send(b, owner_on(h, to, c), out);
+        else if (owns(h, c) && home_of(h, c) == h->here)
+            builder_recv_reduce(b, owner_on(h, from, c), out, out,
+                                from < h->here ? PLAN_MESSAGE_FIRST : 0);
+    }
+}
+
+static void send_results(const hosts *h, unsigned n)
+{
+    builder *b = h->b;
+    unsigned to = (h->here + n) % h->count, from = (h->here + h->count - n) % h->count;
+    for (uint32_t c = 0; c < h->chunks; c++) {
+        if (owns(h, c) && home_of(h, c) == h->here)
+            builder_send(b, owner_on(h, to, c), own(b, PLAN_OUT, c));
+        else if (owns(h, c) && home_of(h, c) == from)
+            builder_recv(b, owner_on(h, from, c), own(b, PLAN_OUT, c));
+    }
+}
+
+static void exchange_between_hosts(const hosts *h)
+{
+    builder *b = h->b;
+    open_rounds(b, h->count);
+    for (unsigned n = 1; n < h->count; n++) {
+        start_round(b, n - 1);
+        send_home(h, n);
+    }
+    start_round(b, h->count - 1);
+    for (uint32_t c = 0; c < h->chunks; c++)
+        if (owns(h, c) && home_of(h, c) == h->here)
+            builder_copy(b, own(b, PLAN_OUT, c), own(b, PLAN_OUT, c), PLAN_POSTSCALE);
+    for (unsigned n = 1; n < h->count; n++)
+        send_results(h, n);
+}
+
+static void share_in_host(const hosts *h)
+{
+    builder *b = h->b;
+    builder_meet(b, h->first[h->here], h->first[h->here + 1]);
+    builder_loop(b, 2, most_owned(h));
+    for (uint32_t c = 0; c < h->chunks; c++)
+        if (owns(h, c))
+            builder_copy(b, own(b, PLAN_SLOT, number_of(h, c)), own(b, PLAN_OUT, c), 0);
+    builder_stage(b, 1);
+    for (uint32_t c = 0; c < h->chunks; c++)
+        if (!owns(h, c))
+            builder_copy(b, own(b, PLAN_OUT, c),
+                         at(PLAN_SLOT, owner_on(h, h->here, c), number_of(h, c)), 0);
+}
+
+/* ---- Entry ----------------------------------------------------------------------------------- */
+
+static const char *build_adasum(const hosts *h)
+{
+    bool power = (h->largest & (h->largest - 1)) == 0;
+    if (!h->equal || !power)
+        return "hierarchical Adasum needs hosts of the same power of two of ranks";
+    return adasum_across_hosts(h->b, h->largest);
+}
+
+const char *hierarchical_allreduce(builder *b)
+{
+    hosts h = {.b = b};
+    const char *refusal = NULL;
+    if (!b->plan->layout.host_of)
+        return direct_allreduce(b);
+    if (!find_hosts(&h))
+        return "out of memory";
+    if (h.count == 1) {
+        refusal = direct_allreduce(b);
+    } else if (b->plan->layout.adasum) {
+        refusal = build_adasum(&h);
+    } else {
+        builder_chunks(b, h.chunks);
+        reduce_in_host(&h);
+        exchange_between_hosts(&h);
+        share_in_host(&h);
+    }
+    free(h.first);
+    return refusal;
+}

@@ -1,0 +1,271 @@
+/* harness.c: forks ranks, waits for them, says which failed or hung. */
+#include "harness.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define DOING_MAX 160
+#define CAPTURED_MAX 16384
+#define FAILED 1
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SLOWNESS 5 /* of a sanitizer */
+#else
+#define SLOWNESS 1
+#endif
+
+/* Shared between the test and its ranks. */
+typedef struct board {
+    char doing[HARNESS_MAX_RANKS][DOING_MAX];
+    pthread_barrier_t meeting;
+    _Atomic int counters[HARNESS_COUNTERS];
+} board;
+
+static board *shared;
+static int my_rank, my_size;
+static int captured = -1;
+
+/* ---- inside a rank ---- */
+
+void doing(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(shared->doing[my_rank], DOING_MAX, format, arguments);
+    va_end(arguments);
+}
+
+void rank_fail(const char *file, int line, const char *format, ...)
+{
+    char text[2048];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    fprintf(captured < 0 ? stderr : stdout, "%s:%d: rank %d of %d, %s: %s\n", file, line, my_rank,
+            my_size, shared->doing[my_rank], text);
+    fflush(NULL);
+    _exit(FAILED);
+}
+
+void check_says(const char *file, int line, const char *part)
+{
+    if (strstr(rueda_error(), part) == NULL)
+        rank_fail(file, line, "the error does not say '%s': %s", part, rueda_error());
+}
+
+void meet(void)
+{
+    pthread_barrier_wait(&shared->meeting);
+}
+
+_Atomic int *job_counter(int index)
+{
+    return &shared->counters[index];
+}
+
+void capture_stderr(void)
+{
+    fflush(stderr);
+    captured = memfd_create("stderr", MFD_CLOEXEC);
+    if (captured < 0 || dup2(captured, STDERR_FILENO) < 0)
+        rank_fail(__FILE__, __LINE__, "cannot redirect stderr: %s", strerror(errno));
+}
+
+const char *captured_stderr(void)
+{
+    static char text[CAPTURED_MAX];
+    const ssize_t bytes = pread(captured, text, sizeof text - 1, 0);
+    text[bytes < 0 ? 0 : bytes] = '\0';
+    return text;
+}
+
+/* splitmix64 */
+unsigned long long roll(dice *d)
+{
+    unsigned long long z = d->state += 0x9E3779B97F4A7C15u;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+}
+
+size_t roll_below(dice *d, size_t limit)
+{
+    return (size_t)(roll(d) % limit);
+}
+
+void shuffle(dice *d, size_t *order, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const size_t j = roll_below(d, i + 1);
+        order[i] = order[j];
+        order[j] = i;
+    }
+}
+
+/* ---- the test's side ---- */
+
+static void set_number(const char *name, int value)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%d", value);
+    setenv(name, text, 1);
+}
+
+static void set_environment(const job *j, int rank, int number)
+{
+    char name[64];
+    snprintf(name, sizeof name, "test-%d-%d", (int)getppid(), number);
+    setenv("RUEDA_JOB", name, 1);
+    set_number("RUEDA_RANK", rank);
+    set_number("RUEDA_SIZE", j->ranks);
+    set_number("RUEDA_LOCAL_RANK", rank);
+    set_number("RUEDA_LOCAL_SIZE", j->ranks);
+    for (size_t i = 0; j->environment != NULL && j->environment[i] != NULL; i++)
+        putenv((char *)j->environment[i]);
+}
+
+static void run_rank(const job *j, int rank, int number)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    my_rank = rank;
+    my_size = j->ranks;
+    doing("start");
+    set_environment(j, rank, number);
+    j->body(rank, j->ranks, j->argument);
+    doing("exit");
+    exit(EXIT_SUCCESS);
+}
+
+static void open_board(int ranks)
+{
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(shared != MAP_FAILED);
+    pthread_barrierattr_t attributes;
+    pthread_barrierattr_init(&attributes);
+    pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+    pthread_barrier_init(&shared->meeting, &attributes, (unsigned)ranks);
+    pthread_barrierattr_destroy(&attributes);
+}
+
+/* Why a rank that has ended was not meant to end like this, or NULL. */
+static const char *complaint(const job *j, int rank, int status, char *text, size_t bytes)
+{
+    const bool dies = (j->killed >> rank & 1) != 0;
+    if (WIFSIGNALED(status) && (!dies || WTERMSIG(status) != SIGKILL))
+        snprintf(text, bytes, "ended by signal %d (%s)", WTERMSIG(status),
+                 strsignal(WTERMSIG(status)));
+    else if (WIFEXITED(status) && dies)
+        snprintf(text, bytes, "was not killed");
+    else if (WIFEXITED(status) && WEXITSTATUS(status) != EXIT_SUCCESS)
+        snprintf(text, bytes, "exited with %d", WEXITSTATUS(status));
+    else
+        return NULL;
+    return text;
+}
+
+/* Until a rank has ended or the time is up. Returns its number, or -1. */
+static int next_ended(const pid_t *pids, int ranks, const struct timespec *deadline, int *status)
+{
+    for (;;) {
+        for (int r = 0; r < ranks; r++) {
+            if (pids[r] > 0 && waitpid(pids[r], status, WNOHANG) == pids[r])
+                return r;
+        }
+        struct timespec now;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        if (now.tv_sec >= deadline->tv_sec)
+            return -1;
+        sigset_t child;
+        sigemptyset(&child);
+        sigaddset(&child, SIGCHLD);
+        sigtimedwait(&child, NULL, &(struct timespec){deadline->tv_sec - now.tv_sec, 0});
+    }
+}
+
+static void kill_rest(pid_t *pids, int ranks)
+{
+    for (int r = 0; r < ranks; r++) {
+        if (pids[r] <= 0)
+            continue;
+        kill(pids[r], SIGKILL);
+        waitpid(pids[r], NULL, 0);
+        pids[r] = 0;
+    }
+}
+
+/* Waits for all; the first complaint ends the rest. */
+static bool wait_for_ranks(const job *j, pid_t *pids)
+{
+    const int seconds = (j->seconds > 0 ? j->seconds : JOB_SECONDS) * SLOWNESS;
+    struct timespec deadline;
+    clock_gettime(CLOCK_MONOTONIC, &deadline);
+    deadline.tv_sec += seconds;
+    for (int left = j->ranks; left > 0; left--) {
+        int status;
+        char text[128];
+        const int rank = next_ended(pids, j->ranks, &deadline, &status);
+        if (rank < 0) {
+            for (int r = 0; r < j->ranks; r++) {
+                if (pids[r] > 0)
+                    print_error("rank %d of %d hangs after %d s in: %s\n", r, j->ranks, seconds,
+                                shared->doing[r]);
+            }
+            return false;
+        }
+        pids[rank] = 0;
+        if (complaint(j, rank, status, text, sizeof text) != NULL) {
+            print_error("rank %d of %d %s in: %s\n", rank, j->ranks, text, shared->doing[rank]);
+            return false;
+        }
+    }
+    return true;
+}
+
+void run_job(const job *j)
+{
+    static int number;
+    pid_t pids[HARNESS_MAX_RANKS] = {0};
+    assert_in_range(j->ranks, 1, HARNESS_MAX_RANKS);
+    open_board(j->ranks);
+    sigset_t child, before;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &child, &before);
+    fflush(NULL);
+    number++;
+    for (int r = 0; r < j->ranks; r++) {
+        pids[r] = fork();
+        if (pids[r] == 0) {
+            sigprocmask(SIG_SETMASK, &before, NULL);
+            run_rank(j, r, number);
+        }
+        assert_true(pids[r] > 0);
+    }
+    const bool good = wait_for_ranks(j, pids);
+    kill_rest(pids, j->ranks);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    munmap(shared, sizeof *shared);
+    shared = NULL;
+    if (!good)
+        fail_msg("a job of %d ranks failed", j->ranks);
+}
+
+void run_ranks(int ranks, job_body body, const void *argument)
+{
+    run_job(&(job){.ranks = ranks, .body = body, .argument = argument});
+}
