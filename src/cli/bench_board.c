@@ -9,7 +9,7 @@
 
 #define TRIPS 301         /* round trips of one measurement */
 #define TRIP_WARM 20      /* of them not counted */
-#define SPINS_MAX 4096    /* then the other one may need our core */
+#define SPINS_MAX 1024    /* then the other one may need our core */
 #define NAP_NS 100000000  /* a lost wake-up costs this much at most */
 #define NS_PER_S 1e9
 #define NS_PER_US 1e3

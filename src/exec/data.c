@@ -87,22 +87,35 @@ uint8_t *exec_address(const exec_op *o, plan_operand x, uint32_t piece, exec_run
            (x.buffer == PLAN_IN ? address->in : address->out) + skip;
 }
 
-static double copy_factor(const exec_op *o, uint8_t flags)
+/* One factor after the other: an integer is truncated after each. Averages of integers are divided,
+ * since 49 times 1/49.0 would give 0. */
+static bool scale_part(const exec_op *o, uint8_t flags, uint8_t *dst, const uint8_t *src, size_t count)
 {
-    return ((flags & PLAN_PRESCALE) != 0 ? o->bound.prescale : 1.0) *
-           ((flags & PLAN_POSTSCALE) != 0 ? o->bound.postscale : 1.0);
+    const exec_launch *b = &o->bound;
+    const uint8_t *from = src;
+    if ((flags & PLAN_PRESCALE) != 0 && b->prescale != 1.0) {
+        o->kernel->scale[b->dtype](dst, from, count, b->prescale);
+        from = dst;
+    }
+    if ((flags & PLAN_POSTSCALE) != 0 && b->divisor != 0) {
+        o->kernel->divide[b->dtype](dst, from, count, b->divisor);
+        from = dst;
+    } else if ((flags & PLAN_POSTSCALE) != 0 && b->postscale != 1.0) {
+        o->kernel->scale[b->dtype](dst, from, count, b->postscale);
+        from = dst;
+    }
+    return from != src;
 }
 
 static void copy_part(exec_op *o, const plan_step *step, uint32_t piece, exec_run_part part)
 {
     uint8_t *dst = exec_address(o, step->dst, piece, part);
     const uint8_t *src = exec_address(o, step->a, piece, part);
-    const double factor = copy_factor(o, step->flags);
-    if (factor != 1.0)
-        o->kernel->scale[o->bound.dtype](dst, src, part.count, factor);
-    else if (dst == src)
+    if (step->flags != 0 && scale_part(o, step->flags, dst, src, part.count))
         return;
-    else if (o->bound.stream && step->dst.buffer == PLAN_OUT)
+    if (dst == src)
+        return;
+    if (o->bound.stream && step->dst.buffer == PLAN_OUT)
         o->kernel->copy_stream(dst, src, part.count * o->element);
     else
         memcpy(dst, src, part.count * o->element);

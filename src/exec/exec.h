@@ -43,6 +43,7 @@ typedef struct exec_launch {
     rueda_dtype dtype;
     kernel_op op;
     double prescale, postscale;
+    double divisor; /* not 0: instead of the postscale, for averages of integers */
     const exec_tensor *tensors;
     uint32_t tensor_count;
     const exec_extent *in, *out; /* chunks, as plan.h says for the collective */

@@ -122,14 +122,17 @@ float kernel_f16_to_float(uint16_t half)
 {
     return f16_to_float(half);
 }
+
 uint16_t kernel_f16_from_float(float value)
 {
     return f16_from_float(value);
 }
+
 float kernel_bf16_to_float(uint16_t half)
 {
     return bf16_to_float(half);
 }
+
 uint16_t kernel_bf16_from_float(float value)
 {
     return bf16_from_float(value);

@@ -25,6 +25,7 @@ static inline f32v unordered_f32v(f32v a, f32v b)
 {
     return _mm256_cmp_ps(a, b, _CMP_UNORD_Q);
 }
+
 static inline f64v unordered_f64v(f64v a, f64v b)
 {
     return _mm256_cmp_pd(a, b, _CMP_UNORD_Q);
@@ -34,10 +35,12 @@ static inline f32v unify_nan_f32v(f32v v)
 {
     return _mm256_or_ps(v, unordered_f32v(v, v));
 }
+
 static inline f64v unify_nan_f64v(f64v v)
 {
     return _mm256_or_pd(v, unordered_f64v(v, v));
 }
+
 static inline u32v ones_where_nan(u32v bits, f32v v)
 {
     return bits | (u32v)unordered_f32v(v, v);

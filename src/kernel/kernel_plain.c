@@ -30,14 +30,17 @@ static inline uint8_t sum_b8(uint8_t a, uint8_t b)
 {
     return a != 0 || b != 0;
 }
+
 static inline uint8_t max_b8(uint8_t a, uint8_t b)
 {
     return a != 0 || b != 0;
 }
+
 static inline uint8_t product_b8(uint8_t a, uint8_t b)
 {
     return a != 0 && b != 0;
 }
+
 static inline uint8_t min_b8(uint8_t a, uint8_t b)
 {
     return a != 0 && b != 0;

@@ -19,6 +19,7 @@ static inline bool type_is_floating(rueda_dtype dtype)
 {
     return dtype >= RUEDA_F16;
 }
+
 static inline bool type_is_signed(rueda_dtype dtype)
 {
     return dtype == RUEDA_I8 || dtype >= RUEDA_I16;

@@ -103,14 +103,17 @@ static inline f32v load_f32(const void *from)
 {
     return load_f32v(from);
 }
+
 static inline f64v load_f64(const void *from)
 {
     return load_f64v(from);
 }
+
 static inline void store_f32(void *to, f32v value)
 {
     store_f32v(to, unify_nan_f32v(value));
 }
+
 static inline void store_f64(void *to, f64v value)
 {
     store_f64v(to, unify_nan_f64v(value));
@@ -188,14 +191,17 @@ static inline f32v sum_f32v(f32v a, f32v b)
 {
     return a + b;
 }
+
 static inline f32v product_f32v(f32v a, f32v b)
 {
     return a * b;
 }
+
 static inline f64v sum_f64v(f64v a, f64v b)
 {
     return a + b;
 }
+
 static inline f64v product_f64v(f64v a, f64v b)
 {
     return a * b;
@@ -238,6 +244,7 @@ static inline f64v all_f64v(double value)
 {
     return (f64v){0} + value;
 }
+
 static inline f64v clear_nan(f64v value)
 {
     return (f64v)((i64v)value & (i64v)(value == value));

@@ -16,6 +16,7 @@ static inline f64v add_product_f64(f64v a, f64v b, f64v sum)
 {
     return a * b + sum;
 }
+
 static inline f64v widen_f64(const void *from)
 {
     return load_f64v(from);
