@@ -135,9 +135,10 @@ static rueda_status start(engine *e, operation *o, const record *r, const plan *
 {
     process_set *s = o->set;
     const signature *sig = &r->agreed;
-    double postscale = sig->postscale;
-    if (sig->op == RUEDA_AVERAGE && (o->kind == SIGNATURE_ALLREDUCE || o->kind == SIGNATURE_REDUCESCATTER))
-        postscale /= s->size;
+    const bool average = sig->op == RUEDA_AVERAGE &&
+                         (o->kind == SIGNATURE_ALLREDUCE || o->kind == SIGNATURE_REDUCESCATTER);
+    const double postscale = average ? sig->postscale / s->size : sig->postscale;
+    const bool divides = average && postscale != 1.0 && sig->dtype < RUEDA_F16;
     const exec_launch launch = {.plan = p,
                                 .channel = s->channels[o->channel],
                                 .sequence = s->begun[o->channel],
@@ -146,6 +147,7 @@ static rueda_status start(engine *e, operation *o, const record *r, const plan *
                                 .op = kernel_ops[sig->op],
                                 .prescale = sig->prescale,
                                 .postscale = postscale,
+                                .divisor = divides ? s->size / sig->postscale : 0,
                                 .tensors = o->tensors,
                                 .tensor_count = o->count,
                                 .in = in,

@@ -53,9 +53,12 @@ static bool needs(const process_set *s)
            s->flight[LANE_LARGE].count > 0;
 }
 
-/* A member that left takes part in no more rounds; a plan that waits for it can never end. */
-static bool is_stuck_on(const process_set *s, uint16_t index)
+/* A member that left takes part in no more rounds; a plan that waits for it can never end. What it
+ * did before it left is visible by now: take all of that in before judging. */
+static bool is_stuck_on(engine *e, const process_set *s, uint16_t index)
 {
+    while (engine_step(e))
+        ;
     const negotiation *n = &s->negotiation;
     if (n->waiting > 0 && !control_contributed(&s->group, n->round, index))
         return true;
@@ -75,7 +78,7 @@ static void look_for_left(engine *e)
         if (!s->exists || !s->member || !needs(s))
             continue;
         for (uint16_t m = 0; m < s->size; m++) {
-            if (m == s->index || !has_left(e, s->ranks[m]) || !is_stuck_on(s, m))
+            if (m == s->index || !has_left(e, s->ranks[m]) || !is_stuck_on(e, s, m))
                 continue;
             status_fail(RUEDA_ERR_SHUTDOWN,
                         "rank %d has shut down while rank %d still waits for it", s->ranks[m],
