@@ -179,13 +179,13 @@ typedef struct rueda_tensor {
 
 /* How to combine. NULL instead of options means RUEDA_OPTIONS(RUEDA_AVERAGE). */
 typedef struct rueda_options {
-    size_t struct_size;   /* sizeof(rueda_options) of the caller */
-    rueda_op op;          /* allreduce, reducescatter */
-    double prescale;      /* each input is multiplied by it first */
-    double postscale;     /* the result is multiplied by it */
-    int32_t process_set;  /* RUEDA_GLOBAL_SET or what rueda_add_process_set gave */
-    int32_t root;         /* broadcast: the *global* rank that has the data */
-    int32_t priority;     /* larger goes first; front ends give the first layers the largest */
+    size_t struct_size;    /* sizeof(rueda_options) of the caller */
+    rueda_op op;           /* allreduce, reducescatter */
+    double prescale;       /* each input is multiplied by it first */
+    double postscale;      /* the result is multiplied by it */
+    int32_t process_set;   /* RUEDA_GLOBAL_SET or what rueda_add_process_set gave */
+    int32_t root;          /* broadcast: the *global* rank that has the data */
+    int32_t priority;      /* larger goes first; front ends give the first layers the largest */
     const int64_t *splits; /* alltoall: rows for each rank of the set; NULL: even */
 } rueda_options;
 
@@ -317,13 +317,13 @@ RUEDA_API void rueda_request_free(rueda_request *request);
 
 /* Output that the library allocated (allgather, alltoall, reducescatter without `output`). */
 typedef struct rueda_output {
-    void *data;                     /* free with rueda_output_free */
-    size_t bytes;                   /* */
-    int32_t ndim;                   /* */
-    int64_t shape[RUEDA_MAX_DIMS];  /* */
-    int32_t received_count;         /* alltoall: size of the set, otherwise 0 */
-    int64_t *received_splits;       /* alltoall: rows received from each rank */
-    int32_t owned;                  /* 1: data is freed by rueda_output_free */
+    void *data;                    /* free with rueda_output_free */
+    size_t bytes;                  /* */
+    int32_t ndim;                  /* */
+    int64_t shape[RUEDA_MAX_DIMS]; /* */
+    int32_t received_count;        /* alltoall: size of the set, otherwise 0 */
+    int64_t *received_splits;      /* alltoall: rows received from each rank */
+    int32_t owned;                 /* 1: data is freed by rueda_output_free */
 } rueda_output;
 
 /* Hands the output of an ended request over; works once. With an `output` given by the caller,
@@ -344,15 +344,15 @@ RUEDA_API void rueda_free(void *memory); /* NULL is allowed */
 
 /* Counters since rueda_init, for this rank. */
 typedef struct rueda_stats {
-    size_t struct_size;         /* set by the caller; fields beyond it are not written */
-    uint64_t operations;        /* tensors combined */
-    uint64_t launches;          /* plans run: fewer than operations when tensors were fused */
-    uint64_t bytes;             /* of those tensors on this rank */
-    uint64_t rounds;            /* negotiation rounds finished */
-    uint64_t control_messages;  /* messages this rank sent to agree, not to move data */
-    uint64_t announcements;     /* tensors that had to be described in full */
-    uint64_t sleeps;            /* times this rank slept while waiting for others */
-    double orthogonality;       /* of the last Adasum operations, weighted by norm; NaN: none yet */
+    size_t struct_size;        /* set by the caller; fields beyond it are not written */
+    uint64_t operations;       /* tensors combined */
+    uint64_t launches;         /* plans run: fewer than operations when tensors were fused */
+    uint64_t bytes;            /* of those tensors on this rank */
+    uint64_t rounds;           /* negotiation rounds finished */
+    uint64_t control_messages; /* messages this rank sent to agree, not to move data */
+    uint64_t announcements;    /* tensors that had to be described in full */
+    uint64_t sleeps;           /* times this rank slept while waiting for others */
+    double orthogonality;      /* of the last Adasum operations, weighted by norm; NaN: none yet */
 } rueda_stats;
 
 RUEDA_API rueda_status rueda_get_stats(rueda_stats *stats);

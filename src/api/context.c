@@ -18,19 +18,21 @@ static struct {
 engine *context_peek(void)
 {
     return atomic_load_explicit(&context.state, memory_order_acquire) == CONTEXT_UP ? context.engine
-                                                                                   : NULL;
+                                                                                    : NULL;
 }
 
 engine *context_engine(const char *call)
 {
     engine *e = context_peek();
     if (e == NULL && atomic_load(&context.state) == CONTEXT_FORKED)
-        status_fail(RUEDA_ERR_STATE,
-                    "%s: this process was forked from a rank after rueda_init and is not part of the "
-                    "job; call rueda in the parent only",
-                    call);
+        status_fail(
+            RUEDA_ERR_STATE,
+            "%s: this process was forked from a rank after rueda_init and is not part of the "
+            "job; call rueda in the parent only",
+            call);
     else if (e == NULL)
-        status_fail(RUEDA_ERR_STATE, "%s: rueda has not been initialized; call rueda_init first", call);
+        status_fail(RUEDA_ERR_STATE, "%s: rueda has not been initialized; call rueda_init first",
+                    call);
     return e;
 }
 
@@ -43,9 +45,11 @@ static void in_forked_child(void)
 static void warn_unknown(const char *name, const char *nearest)
 {
     if (nearest != NULL)
-        log_line(&context.log, LOG_WARN, "%s is not a setting of rueda; did you mean %s?", name, nearest);
+        log_line(&context.log, LOG_WARN, "%s is not a setting of rueda; did you mean %s?", name,
+                 nearest);
     else
-        log_line(&context.log, LOG_WARN, "%s is not a setting of rueda; see `rueda doctor --config`", name);
+        log_line(&context.log, LOG_WARN,
+                 "%s is not a setting of rueda; see `rueda doctor --config`", name);
 }
 
 static rueda_status add_first_sets(const rueda_init_options *options)
@@ -63,7 +67,8 @@ static rueda_status add_first_sets(const rueda_init_options *options)
 rueda_status rueda_init(const rueda_init_options *options)
 {
     if (atomic_load(&context.state) == CONTEXT_UP)
-        return status_fail(RUEDA_ERR_STATE, "rueda_init: already initialized; call rueda_shutdown first");
+        return status_fail(RUEDA_ERR_STATE,
+                           "rueda_init: already initialized; call rueda_shutdown first");
     if (atomic_load(&context.state) == CONTEXT_FORKED)
         return context_engine("rueda_init"), RUEDA_ERR_STATE;
     if (options != NULL && options->struct_size < sizeof *options)

@@ -1,5 +1,6 @@
 /* operations.c: the collectives: validate, make an entry, enqueue, return. */
 #include "api/context.h"
+#include "base/zero_alloc.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -16,13 +17,14 @@ static const char *shown(const char *name)
 static rueda_status check_tensor(const char *call, const rueda_tensor *t)
 {
     if (t == NULL || t->struct_size < sizeof *t)
-        return status_fail(RUEDA_ERR_ARGUMENT,
-                           "%s: tensor is NULL or its struct_size is not sizeof(rueda_tensor); start "
-                           "from RUEDA_TENSOR",
-                           call);
+        return status_fail(
+            RUEDA_ERR_ARGUMENT,
+            "%s: tensor is NULL or its struct_size is not sizeof(rueda_tensor); start "
+            "from RUEDA_TENSOR",
+            call);
     if (t->name != NULL && strlen(t->name) > RUEDA_MAX_NAME)
-        return status_fail(RUEDA_ERR_ARGUMENT, "%s: the name '%.40s…' is longer than %d bytes", call,
-                           t->name, RUEDA_MAX_NAME);
+        return status_fail(RUEDA_ERR_ARGUMENT, "%s: the name '%.40s…' is longer than %d bytes",
+                           call, t->name, RUEDA_MAX_NAME);
     if (rueda_dtype_bytes(t->dtype) == 0)
         return status_fail(RUEDA_ERR_ARGUMENT, "%s '%s': %d is not a rueda_dtype", call,
                            shown(t->name), (int)t->dtype);
@@ -30,8 +32,9 @@ static rueda_status check_tensor(const char *call, const rueda_tensor *t)
         return status_fail(RUEDA_ERR_ARGUMENT, "%s '%s': only RUEDA_HOST memory is supported", call,
                            shown(t->name));
     if (t->ndim < 0 || t->ndim > RUEDA_MAX_DIMS || (t->ndim > 0 && t->shape == NULL))
-        return status_fail(RUEDA_ERR_ARGUMENT, "%s '%s': ndim %d needs a shape and at most %d dimensions",
-                           call, shown(t->name), t->ndim, RUEDA_MAX_DIMS);
+        return status_fail(RUEDA_ERR_ARGUMENT,
+                           "%s '%s': ndim %d needs a shape and at most %d dimensions", call,
+                           shown(t->name), t->ndim, RUEDA_MAX_DIMS);
     return RUEDA_OK;
 }
 
@@ -41,8 +44,8 @@ static rueda_status check_shape(const char *call, const rueda_tensor *t, uint64_
     for (int32_t i = 0; i < t->ndim; i++) {
         if (t->shape[i] < 0 || __builtin_mul_overflow(total, (uint64_t)t->shape[i], &total) ||
             total > (uint64_t)PTRDIFF_MAX)
-            return status_fail(RUEDA_ERR_ARGUMENT, "%s '%s': dimension %d of the shape is %lld", call,
-                               shown(t->name), i, (long long)t->shape[i]);
+            return status_fail(RUEDA_ERR_ARGUMENT, "%s '%s': dimension %d of the shape is %lld",
+                               call, shown(t->name), i, (long long)t->shape[i]);
     }
     if (total > 0 && t->input == NULL)
         return status_fail(RUEDA_ERR_ARGUMENT, "%s '%s': input is NULL", call, shown(t->name));
@@ -59,8 +62,8 @@ static rueda_status check_reduction(const char *call, const rueda_tensor *t, con
     const bool scaled = o->prescale != 1.0 || o->postscale != 1.0;
     if (!isfinite(o->prescale) || !isfinite(o->postscale) || (scaled && t->dtype == RUEDA_BOOL))
         return status_fail(RUEDA_ERR_ARGUMENT,
-                           "%s '%s': prescale %g and postscale %g must be finite, and 1 for bool", call,
-                           shown(t->name), o->prescale, o->postscale);
+                           "%s '%s': prescale %g and postscale %g must be finite, and 1 for bool",
+                           call, shown(t->name), o->prescale, o->postscale);
     return RUEDA_OK;
 }
 
@@ -85,7 +88,7 @@ static bool is_mapped(engine *e, const entry *own, uint64_t bytes)
 /* What every collective says about its tensor; the kind's own fields follow. */
 static entry *entry_of(signature_kind kind, const rueda_tensor *t, const rueda_options *o)
 {
-    entry *own = calloc(1, sizeof *own);
+    entry *own = zero_alloc(sizeof *own);
     if (own == NULL) {
         status_fail(RUEDA_ERR_MEMORY, "tensor '%s': out of memory", shown(t->name));
         return NULL;
@@ -114,7 +117,8 @@ static rueda_status submit(engine *e, process_set *s, entry **entries, const cha
                            uint32_t count, rueda_request **request)
 {
     rueda_request *r = request_new(count, 0);
-    rueda_status status = r == NULL ? status_fail(RUEDA_ERR_MEMORY, "out of memory for a request") : RUEDA_OK;
+    rueda_status status =
+        r == NULL ? status_fail(RUEDA_ERR_MEMORY, "out of memory for a request") : RUEDA_OK;
     for (uint32_t i = 0; i < count && r != NULL; i++)
         entries[i]->request = r;
     if (status == RUEDA_OK)
@@ -184,19 +188,22 @@ static uint64_t hash_group(const rueda_tensor *tensors, int32_t count)
 static rueda_status check_group(const rueda_tensor *tensors, int32_t count)
 {
     if (count < 1 || tensors == NULL)
-        return status_fail(RUEDA_ERR_ARGUMENT, "rueda_grouped_allreduce: a group needs at least one tensor");
+        return status_fail(RUEDA_ERR_ARGUMENT,
+                           "rueda_grouped_allreduce: a group needs at least one tensor");
     for (int32_t i = 0; i < count; i++) {
         if (tensors[i].name == NULL)
-            return status_fail(RUEDA_ERR_ARGUMENT,
-                               "rueda_grouped_allreduce: tensor %d has no name; a group is known by "
-                               "the names in it",
-                               i);
+            return status_fail(
+                RUEDA_ERR_ARGUMENT,
+                "rueda_grouped_allreduce: tensor %d has no name; a group is known by "
+                "the names in it",
+                i);
     }
     return RUEDA_OK;
 }
 
-static rueda_status fill_group(const rueda_tensor *tensors, int32_t count, const rueda_options *options,
-                               engine *e, entry **entries, const char **names)
+static rueda_status fill_group(const rueda_tensor *tensors, int32_t count,
+                               const rueda_options *options, engine *e, entry **entries,
+                               const char **names)
 {
     const uint64_t group = hash_group(tensors, count);
     for (int32_t i = 0; i < count; i++) {
@@ -285,7 +292,8 @@ rueda_status rueda_broadcast(const rueda_tensor *tensor, const rueda_options *op
         return status;
     const int root = index_in(s, options->root);
     if (root < 0)
-        return status_fail(RUEDA_ERR_ARGUMENT, "rueda_broadcast '%s': root %d is not a rank of process set %d",
+        return status_fail(RUEDA_ERR_ARGUMENT,
+                           "rueda_broadcast '%s': root %d is not a rank of process set %d",
                            shown(tensor->name), options->root, options->process_set);
     entry *own = entry_of(SIGNATURE_BROADCAST, tensor, options);
     if (own == NULL)
@@ -301,12 +309,14 @@ static rueda_status check_rows(const char *call, const rueda_tensor *t)
 {
     if (t->ndim > 0)
         return RUEDA_OK;
-    return status_fail(RUEDA_ERR_ARGUMENT, "%s '%s': a scalar has no rows to split; give it a first dimension",
-                       call, shown(t->name));
+    return status_fail(RUEDA_ERR_ARGUMENT,
+                       "%s '%s': a scalar has no rows to split; give it a first dimension", call,
+                       shown(t->name));
 }
 
 /* Splits as given, or even ones; they must add up to the rows. */
-static rueda_status set_splits(entry *own, const process_set *s, const rueda_tensor *t, const int64_t *splits)
+static rueda_status set_splits(entry *own, const process_set *s, const rueda_tensor *t,
+                               const int64_t *splits)
 {
     signature *sig = &own->signature;
     sig->list = malloc(s->size * sizeof *sig->list);
@@ -314,24 +324,27 @@ static rueda_status set_splits(entry *own, const process_set *s, const rueda_ten
         return status_fail(RUEDA_ERR_MEMORY, "tensor '%s': out of memory", shown(t->name));
     sig->list_count = s->size;
     if (splits == NULL && t->shape[0] % s->size != 0)
-        return status_fail(RUEDA_ERR_ARGUMENT,
-                           "rueda_alltoall '%s': %lld rows cannot be split evenly over %u ranks; give "
-                           "splits",
-                           shown(t->name), (long long)t->shape[0], s->size);
+        return status_fail(
+            RUEDA_ERR_ARGUMENT,
+            "rueda_alltoall '%s': %lld rows cannot be split evenly over %u ranks; give "
+            "splits",
+            shown(t->name), (long long)t->shape[0], s->size);
     int64_t sum = 0;
     for (uint16_t i = 0; i < s->size; i++) {
         sig->list[i] = splits == NULL ? t->shape[0] / s->size : splits[i];
         if (sig->list[i] < 0 || sig->list[i] > t->shape[0] - sum)
-            return status_fail(RUEDA_ERR_ARGUMENT,
-                               "rueda_alltoall '%s': split %u is %lld; splits must be at least 0 and "
-                               "add up to the %lld rows",
-                               shown(t->name), i, (long long)sig->list[i], (long long)t->shape[0]);
+            return status_fail(
+                RUEDA_ERR_ARGUMENT,
+                "rueda_alltoall '%s': split %u is %lld; splits must be at least 0 and "
+                "add up to the %lld rows",
+                shown(t->name), i, (long long)sig->list[i], (long long)t->shape[0]);
         sum += sig->list[i];
     }
     if (sum != t->shape[0])
-        return status_fail(RUEDA_ERR_ARGUMENT,
-                           "rueda_alltoall '%s': the splits add up to %lld, the tensor has %lld rows",
-                           shown(t->name), (long long)sum, (long long)t->shape[0]);
+        return status_fail(
+            RUEDA_ERR_ARGUMENT,
+            "rueda_alltoall '%s': the splits add up to %lld, the tensor has %lld rows",
+            shown(t->name), (long long)sum, (long long)t->shape[0]);
     return RUEDA_OK;
 }
 
@@ -373,8 +386,8 @@ rueda_status rueda_reducescatter(const rueda_tensor *tensor, const rueda_options
 }
 
 /* Operations without data. */
-static rueda_status submit_empty(const char *call, signature_kind kind, const char *name, int32_t set,
-                                 rueda_request **request)
+static rueda_status submit_empty(const char *call, signature_kind kind, const char *name,
+                                 int32_t set, rueda_request **request)
 {
     engine *e = context_engine(call);
     if (e == NULL)

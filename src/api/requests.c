@@ -17,7 +17,8 @@ int rueda_poll(const rueda_request *request)
 
 static rueda_status final_status(const rueda_request *r)
 {
-    return r->status == RUEDA_OK ? RUEDA_OK : status_restore(r->status, r->text == NULL ? "" : r->text);
+    return r->status == RUEDA_OK ? RUEDA_OK
+                                 : status_restore(r->status, r->text == NULL ? "" : r->text);
 }
 
 static rueda_status wait_until(rueda_request *r, uint64_t deadline_ns)
@@ -67,9 +68,8 @@ rueda_status rueda_take_output(rueda_request *request, rueda_output *output)
     if (request == NULL || output == NULL)
         return status_fail(RUEDA_ERR_ARGUMENT, "rueda_take_output: request or output is NULL");
     if (!request_ended(request) || request->status != RUEDA_OK || !request->has_output)
-        return status_fail(RUEDA_ERR_STATE,
-                           "rueda_take_output: the request %s",
-                           !request_ended(request)         ? "has not ended; wait for it first"
+        return status_fail(RUEDA_ERR_STATE, "rueda_take_output: the request %s",
+                           !request_ended(request)       ? "has not ended; wait for it first"
                            : request->status != RUEDA_OK ? "ended with an error"
                                                          : "has no output, or it was taken before");
     *output = request->output;

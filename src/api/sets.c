@@ -9,16 +9,18 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static rueda_status sorted_ranks(const engine *e, const int32_t *ranks, int32_t count, int64_t *sorted)
+static rueda_status sorted_ranks(const engine *e, const int32_t *ranks, int32_t count,
+                                 int64_t *sorted)
 {
     for (int32_t i = 0; i < count; i++)
         sorted[i] = ranks[i];
     qsort(sorted, (size_t)count, sizeof *sorted, by_value);
     for (int32_t i = 0; i < count; i++) {
         if (sorted[i] < 0 || sorted[i] >= e->who.size || (i > 0 && sorted[i] == sorted[i - 1]))
-            return status_fail(RUEDA_ERR_ARGUMENT,
-                               "rueda_add_process_set: rank %lld is repeated or not between 0 and %d",
-                               (long long)sorted[i], e->who.size - 1);
+            return status_fail(
+                RUEDA_ERR_ARGUMENT,
+                "rueda_add_process_set: rank %lld is repeated or not between 0 and %d",
+                (long long)sorted[i], e->who.size - 1);
     }
     return RUEDA_OK;
 }
@@ -63,9 +65,10 @@ rueda_status rueda_add_process_set(const int32_t *ranks, int32_t count, int32_t 
     if (e == NULL)
         return RUEDA_ERR_STATE;
     if (ranks == NULL || set == NULL || count < 1 || count > e->who.size)
-        return status_fail(RUEDA_ERR_ARGUMENT,
-                           "rueda_add_process_set: give between 1 and %d ranks and where to put the id",
-                           e->who.size);
+        return status_fail(
+            RUEDA_ERR_ARGUMENT,
+            "rueda_add_process_set: give between 1 and %d ranks and where to put the id",
+            e->who.size);
     int64_t *sorted = malloc((size_t)count * sizeof *sorted);
     if (sorted == NULL)
         return status_fail(RUEDA_ERR_MEMORY, "rueda_add_process_set: out of memory");

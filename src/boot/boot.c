@@ -47,10 +47,11 @@ static rueda_status fail_missing(const segment *s, const boot_identity *who, int
         if (atomic_load(&segment_rank_at(s, (uint32_t)r)->state) != SEGMENT_HERE)
             used += (size_t)snprintf(missing + used, sizeof missing - used, " %d", r);
     }
-    return status_fail(RUEDA_ERR_TIMEOUT,
-                       "rank %d waited %lld s in rueda_init for rank%s; see why they did not start, "
-                       "or raise RUEDA_START_TIMEOUT",
-                       who->rank, (long long)seconds, missing);
+    return status_fail(
+        RUEDA_ERR_TIMEOUT,
+        "rank %d waited %lld s in rueda_init for rank%s; see why they did not start, "
+        "or raise RUEDA_START_TIMEOUT",
+        who->rank, (long long)seconds, missing);
 }
 
 /* A rank that came and already left again counts as present: it may be one generation ahead. */

@@ -15,8 +15,8 @@
 
 #define GREETING_MAGIC 0x72756564u
 #define GREETING_VERSION 1
-#define GREETING_LIMIT_MS 1000  /* a connection that says nothing for so long is dropped */
-#define CONNECT_FIRST_NS 100000 /* pause before the second try, doubled each time … */
+#define GREETING_LIMIT_MS 1000   /* a connection that says nothing for so long is dropped */
+#define CONNECT_FIRST_NS 100000  /* pause before the second try, doubled each time … */
 #define CONNECT_LAST_NS 10000000 /* … up to this */
 
 typedef struct greeting {
@@ -25,12 +25,14 @@ typedef struct greeting {
     uint32_t rank, zero;
 } greeting;
 
-static socklen_t address_of(const config *settings, uint64_t generation, struct sockaddr_un *address)
+static socklen_t address_of(const config *settings, uint64_t generation,
+                            struct sockaddr_un *address)
 {
     memset(address, 0, sizeof *address);
     address->sun_family = AF_UNIX;
-    const int length = snprintf(address->sun_path + 1, sizeof address->sun_path - 1, "rueda/%s/%llu",
-                                settings->job.text, (unsigned long long)generation);
+    const int length =
+        snprintf(address->sun_path + 1, sizeof address->sun_path - 1, "rueda/%s/%llu",
+                 settings->job.text, (unsigned long long)generation);
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
 }
 
@@ -157,7 +159,8 @@ static rueda_status give_to_all(const config *settings, int listener, int size, 
             missing--;
         } else if (!complained) {
             complained = true;
-            log_line(log, LOG_WARN, "refused a process that wanted to join the job; the job goes on");
+            log_line(log, LOG_WARN,
+                     "refused a process that wanted to join the job; the job goes on");
         }
         close(connection);
     }

@@ -7,10 +7,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define TRIPS 301         /* round trips of one measurement */
-#define TRIP_WARM 20      /* of them not counted */
-#define SPINS_MAX 1024    /* then the other one may need our core */
-#define NAP_NS 100000000  /* a lost wake-up costs this much at most */
+#define TRIPS 301        /* round trips of one measurement */
+#define TRIP_WARM 20     /* of them not counted */
+#define SPINS_MAX 1024   /* then the other one may need our core */
+#define NAP_NS 100000000 /* a lost wake-up costs this much at most */
 #define NS_PER_S 1e9
 #define NS_PER_US 1e3
 
@@ -56,7 +56,7 @@ void board_give(board *b, board_team team, const board_order *order)
 
 bool board_collect(board *b, board_team team, double timeout_s)
 {
-    board_member_state *t = &b->teams[team];
+    board_state *t = &b->teams[team];
     const uint32_t all = atomic_load(&t->order) * (uint32_t)b->size;
     return sleep_until(&t->answers, all, os_now_ns() + (uint64_t)(timeout_s * NS_PER_S));
 }
@@ -75,7 +75,7 @@ void board_answer(board *b, board_team team)
 
 void board_fail(board *b, board_team team, const char *reason)
 {
-    board_member_state *t = &b->teams[team];
+    board_state *t = &b->teams[team];
     if (atomic_fetch_add(&t->failed, 1) == 0)
         snprintf(t->error, sizeof t->error, "%s", reason);
 }
@@ -122,7 +122,7 @@ static void return_serve(_Atomic uint32_t *line, uint32_t start)
 
 void board_trip(board *b, board_team team, int rank)
 {
-    board_member_state *t = &b->teams[team];
+    board_state *t = &b->teams[team];
     if (b->size == 1)
         return;
     const uint32_t game = atomic_load(&t->order), start = (game - 1) * 2 * TRIPS;
@@ -139,7 +139,7 @@ void board_trip(board *b, board_team team, int rank)
 
 void board_meet(board *b, board_team team, uint32_t *round)
 {
-    board_member_state *t = &b->teams[team];
+    board_state *t = &b->teams[team];
     atomic_fetch_add(&t->arrived, 1);
     spin_until(&t->arrived, ++*round * (uint32_t)b->size);
 }

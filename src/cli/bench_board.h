@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define BOARD_SAMPLES 65536 /* timed iterations of one slice, at most */
+#define BOARD_SAMPLES 32768 /* timed iterations of one slice, at most */
 #define BOARD_ERROR_MAX 256
 
 typedef enum board_team { BOARD_OURS, BOARD_PEER, BOARD_TEAMS } board_team;
@@ -34,25 +34,25 @@ typedef struct board_order {
     bool busy_peer; /* the other ranks submit, then compute until rank 0 has its result */
 } board_order;
 
-typedef struct board_member_state {
-    _Alignas(OS_CACHE_LINE) _Atomic uint32_t order; /* number of the last order; sleep on it */
+typedef struct board_state {
+    _Alignas(OS_CACHE_LINE) _Atomic uint32_t order;   /* number of the last order; sleep on it */
     _Alignas(OS_CACHE_LINE) _Atomic uint32_t answers; /* of all orders so far; sleep on it */
-    _Alignas(OS_CACHE_LINE) _Atomic uint32_t gone;  /* ranks 0 and 1 have met `gone` times */
-    _Alignas(OS_CACHE_LINE) _Atomic uint32_t trip;  /* the cache line they play with */
+    _Alignas(OS_CACHE_LINE) _Atomic uint32_t gone;    /* ranks 0 and 1 have met `gone` times */
+    _Alignas(OS_CACHE_LINE) _Atomic uint32_t trip;    /* the cache line they play with */
     _Alignas(OS_CACHE_LINE) _Atomic uint32_t arrived; /* for board_meet */
-    _Alignas(OS_CACHE_LINE) _Atomic uint32_t done;  /* rank 0 has its result; for busy peers */
-    double trip_us;                                 /* of the last slice; 0: one rank */
-    double messages;                                /* control messages of rank 0, an iteration */
-    _Atomic uint64_t wrong;                         /* elements of the last slice, all ranks */
-    _Atomic uint32_t failed;                        /* somebody cannot go on: see error */
+    _Alignas(OS_CACHE_LINE) _Atomic uint32_t done;    /* rank 0 has its result; for busy peers */
+    double trip_us;                                   /* of the last slice; 0: one rank */
+    double messages;                                  /* control messages of rank 0, an iteration */
+    _Atomic uint64_t wrong;                           /* elements of the last slice, all ranks */
+    _Atomic uint32_t failed;                          /* somebody cannot go on: see error */
     char error[BOARD_ERROR_MAX];
     float samples[BOARD_SAMPLES]; /* µs of rank 0 */
-} board_member_state;
+} board_state;
 
 typedef struct board {
     int size; /* members of each team */
     board_order what;
-    board_member_state teams[BOARD_TEAMS];
+    board_state teams[BOARD_TEAMS];
 } board;
 
 /* Makes a board; the descriptor survives exec. NULL: see status_text. */
@@ -60,8 +60,8 @@ board *board_create(int size, int *fd);
 /* Maps a board that another process made, by its descriptor. */
 board *board_map(int fd);
 
-/* The leader: gives an order, and waits for the answers at most timeout_s. `helper` is 1 if the
- * leader is a member itself and has answered already, or will not. False: time is up. */
+/* The leader: gives an order, and waits at most timeout_s until every member has answered all orders
+ * so far. False: time is up. */
 void board_give(board *b, board_team team, const board_order *order);
 bool board_collect(board *b, board_team team, double timeout_s);
 

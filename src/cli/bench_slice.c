@@ -22,15 +22,14 @@ static void nap(int ms)
 }
 
 /* Rank 0 waits for a result that needs ranks which are busy with something else. */
-static bool run_while_busy(slice_engine *e, const board_order *order)
+static bool run_while_busy(slice_engine *e, const board_order *order, float *sample)
 {
-    board_member_state *t = &e->board->teams[e->team];
-    bool ok = true;
+    board_state *t = &e->board->teams[e->team];
     if (e->rank == 0) {
         board_meet(e->board, e->team, &e->meetings);
         const uint64_t start = os_now_ns();
-        ok = e->run(e, order);
-        t->samples[0] = (float)((double)(os_now_ns() - start) / NS_PER_US);
+        const bool ok = e->run(e, order);
+        *sample = (float)((double)(os_now_ns() - start) / NS_PER_US);
         atomic_store(&t->done, e->meetings);
         return ok;
     }
@@ -44,13 +43,8 @@ static bool run_while_busy(slice_engine *e, const board_order *order)
 
 static bool run_timed(slice_engine *e, const board_order *order, float *sample)
 {
-    board_member_state *t = &e->board->teams[e->team];
-    if (order->busy_peer) {
-        const bool ok = run_while_busy(e, order);
-        if (e->rank == 0 && sample != t->samples)
-            *sample = t->samples[0];
-        return ok;
-    }
+    if (order->busy_peer)
+        return run_while_busy(e, order, sample);
     if (order->idle_ms > 0) {
         nap(order->idle_ms);
         board_meet(e->board, e->team, &e->meetings);
@@ -64,7 +58,8 @@ static bool run_timed(slice_engine *e, const board_order *order, float *sample)
 }
 
 /* Fresh values, `warm` operations that are not timed, `timed` ones that are, and the check. */
-static bool run_burst(slice_engine *e, const board_order *order, int warm, int timed, float *samples)
+static bool run_burst(slice_engine *e, const board_order *order, int warm, int timed,
+                      float *samples)
 {
     bench_data_fill(&e->data);
     for (int i = 0; i < warm; i++) {
@@ -116,7 +111,7 @@ static int warm_runs(const board_order *order, int done)
 
 bool slice_run(slice_engine *e, const board_order *order)
 {
-    board_member_state *t = &e->board->teams[e->team];
+    board_state *t = &e->board->teams[e->team];
     if (!reshape(e, order))
         return false;
     board_trip(e->board, e->team, e->rank);

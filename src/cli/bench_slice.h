@@ -14,11 +14,11 @@ typedef struct slice_engine {
     int rank;
     bench_data data;
     uint32_t meetings;
-    void *self;
     bool (*allocate)(struct slice_engine *e); /* data.input and output, by its counts */
     void (*release)(struct slice_engine *e);
-    bool (*run)(struct slice_engine *e, const board_order *order);    /* one operation, to its end */
-    bool (*submit)(struct slice_engine *e, const board_order *order); /* its two halves; NULL: none */
+    bool (*run)(struct slice_engine *e, const board_order *order); /* one operation, to its end */
+    bool (*submit)(struct slice_engine *e,
+                   const board_order *order); /* its two halves; NULL: none */
     bool (*finish)(struct slice_engine *e);
     uint64_t (*messages)(void); /* control messages so far; NULL: not counted */
 } slice_engine;

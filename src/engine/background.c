@@ -57,7 +57,8 @@ rueda_status background_start(engine *e)
     e->has_background = pthread_create(&e->background, NULL, background_main, e) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!e->has_background)
-        return status_fail(RUEDA_ERR_SYSTEM, "rank %d: cannot start the background thread", e->who.rank);
+        return status_fail(RUEDA_ERR_SYSTEM, "rank %d: cannot start the background thread",
+                           e->who.rank);
     return RUEDA_OK;
 }
 

@@ -1,8 +1,8 @@
 /* drive.c: waiting. Who waits, works; who finds nothing to do spins a little, yields, then sleeps. */
 #include "engine/engine.h"
 
-#define POLLS_BEFORE_CLOCK 64             /* passes before the first look at the clock */
-#define BACKGROUND_SPIN_NS 3000           /* the background thread must not take a core from compute */
+#define POLLS_BEFORE_CLOCK 64   /* passes before the first look at the clock */
+#define BACKGROUND_SPIN_NS 3000 /* the background thread must not take a core from compute */
 #define SLEEP_MOST_NS UINT64_C(100000000) /* then look for dead peers and stalls */
 #define FOLLOW_MOST_NS UINT64_C(20000000) /* a waiter that does not drive looks again */
 
@@ -74,7 +74,7 @@ static void be_patient(engine *e, patience *p, const rueda_request *until, uint6
     const uint64_t now = os_now_ns();
     if (p->since_ns == 0)
         p->since_ns = now;
-    const uint64_t spin = background ? BACKGROUND_SPIN_NS
+    const uint64_t spin = background   ? BACKGROUND_SPIN_NS
                           : e->crowded ? 0
                                        : (uint64_t)e->settings.spin_us * 1000;
     const uint64_t yield = background ? 0 : (uint64_t)e->settings.yield_us * 1000;

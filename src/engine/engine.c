@@ -15,14 +15,15 @@ static rueda_status read_settings(engine *e)
     if (!plan_algorithm_parse(e->settings.algorithm.text, &e->forced))
         return status_fail(RUEDA_ERR_CONFIG, "RUEDA_ALGORITHM=%s is not the name of an algorithm",
                            e->settings.algorithm.text);
-    if (strcmp(e->settings.transport.text, "auto") != 0 && strcmp(e->settings.transport.text, "shm") != 0)
+    if (strcmp(e->settings.transport.text, "auto") != 0 &&
+        strcmp(e->settings.transport.text, "shm") != 0)
         return status_fail(RUEDA_ERR_CONFIG, "RUEDA_TRANSPORT=%s is not built; use auto or shm",
                            e->settings.transport.text);
     const char *kernel = e->settings.kernel.text;
     e->kernel = strcmp(kernel, "auto") == 0 ? kernel_table_best() : kernel_table_named(kernel);
     if (e->kernel == NULL)
-        return status_fail(RUEDA_ERR_CONFIG, "RUEDA_KERNEL=%s is not known or not on this processor",
-                           kernel);
+        return status_fail(RUEDA_ERR_CONFIG,
+                           "RUEDA_KERNEL=%s is not known or not on this processor", kernel);
     return RUEDA_OK;
 }
 

@@ -47,8 +47,8 @@ typedef struct planned planned;
 
 struct process_set {
     _Atomic bool exists; /* written last, by the driver */
-    bool member;   /* this rank is in it; the rest is valid only then */
-    bool retiring; /* its removal is decided: no new rounds */
+    bool member;         /* this rank is in it; the rest is valid only then */
+    bool retiring;       /* its removal is decided: no new rounds */
     uint16_t size, index;
     uint16_t *ranks;
     control_group group;
@@ -96,7 +96,7 @@ struct engine {
 
     /* the driver's */
     operation_list set_operations; /* additions and removals of sets, one after the other */
-    rueda_status broken;       /* not OK: everything ends with it */
+    rueda_status broken;           /* not OK: everything ends with it */
     char broken_text[STATUS_TEXT_MAX];
     int *process_fds; /* of the other ranks, to see them die */
     uint64_t next_check_ns, next_stall_ns;

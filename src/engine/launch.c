@@ -89,29 +89,30 @@ static uint64_t split_rows_evenly(exec_extent *extents, uint32_t ranks, uint64_t
 
 static plan_choice choice_of(const engine *e, const process_set *s, const record *r, uint64_t bytes)
 {
-    return (plan_choice){.collective = r->agreed.kind <= SIGNATURE_BARRIER
-                                           ? (plan_collective)r->agreed.kind
-                                           : PLAN_BARRIER,
-                         .ranks = s->size,
-                         .hosts = 1,
-                         .bytes = bytes,
-                         .adasum = r->agreed.kind == SIGNATURE_ALLREDUCE && r->agreed.op == RUEDA_ADASUM,
-                         .shared_memory = true,
-                         .equal_parts = !r->unequal,
-                         .deterministic = e->settings.deterministic != 0};
+    return (plan_choice){
+        .collective =
+            r->agreed.kind <= SIGNATURE_BARRIER ? (plan_collective)r->agreed.kind : PLAN_BARRIER,
+        .ranks = s->size,
+        .hosts = 1,
+        .bytes = bytes,
+        .adasum = r->agreed.kind == SIGNATURE_ALLREDUCE && r->agreed.op == RUEDA_ADASUM,
+        .shared_memory = true,
+        .equal_parts = !r->unequal,
+        .deterministic = e->settings.deterministic != 0};
 }
 
 static rueda_status find_plan(engine *e, process_set *s, const record *r, uint64_t bytes,
                               const plan **found)
 {
     const plan_choice choice = choice_of(e, s, r, bytes);
-    const plan_layout layout = {.ranks = s->size,
-                                .rank = s->index,
-                                .root = choice.collective == PLAN_BROADCAST ? (uint16_t)r->agreed.root : 0,
-                                .adasum = choice.adasum,
-                                .mapped = r->all_mapped && r->agreed.prescale == 1.0,
-                                .prescaled = r->agreed.prescale != 1.0,
-                                .small = bytes <= (uint64_t)e->settings.small_bytes && !r->all_mapped};
+    const plan_layout layout = {
+        .ranks = s->size,
+        .rank = s->index,
+        .root = choice.collective == PLAN_BROADCAST ? (uint16_t)r->agreed.root : 0,
+        .adasum = choice.adasum,
+        .mapped = r->all_mapped && r->agreed.prescale == 1.0,
+        .prescaled = r->agreed.prescale != 1.0,
+        .small = bytes <= (uint64_t)e->settings.small_bytes && !r->all_mapped};
     return plans_get(e, s, choice.collective, &choice, layout, found);
 }
 
@@ -220,7 +221,8 @@ static rueda_status launch_fused(engine *e, process_set *s, record **records, ui
 }
 
 /* The output of operations whose size depends on all ranks. */
-static rueda_status provide_output(entry *own, const record *r, uint64_t rows, uint64_t row_elements)
+static rueda_status provide_output(entry *own, const record *r, uint64_t rows,
+                                   uint64_t row_elements)
 {
     rueda_output *output = &own->request->output;
     const uint64_t bytes = rows * row_elements * rueda_dtype_bytes((rueda_dtype)r->agreed.dtype);
@@ -231,8 +233,9 @@ static rueda_status provide_output(entry *own, const record *r, uint64_t rows, u
     if (own->out == NULL) {
         own->out = aligned_alloc(OS_CACHE_LINE, (bytes / OS_CACHE_LINE + 1) * OS_CACHE_LINE);
         if (own->out == NULL)
-            return status_fail(RUEDA_ERR_MEMORY, "tensor '%s': no memory for an output of %llu bytes",
-                               r->name, (unsigned long long)bytes);
+            return status_fail(RUEDA_ERR_MEMORY,
+                               "tensor '%s': no memory for an output of %llu bytes", r->name,
+                               (unsigned long long)bytes);
         own->request->owns_output = true;
     }
     output->data = own->out;
@@ -260,7 +263,8 @@ static uint64_t sum_rows(const int64_t *rows, uint16_t count)
 }
 
 /* Chunks of IN and OUT and the output, as the collective wants them; *largest on any rank. */
-static rueda_status shape_operation(operation *o, const record *r, uint32_t chunks, uint64_t *largest)
+static rueda_status shape_operation(operation *o, const record *r, uint32_t chunks,
+                                    uint64_t *largest)
 {
     process_set *s = o->set;
     entry *own = o->entries[0];
@@ -271,7 +275,8 @@ static rueda_status shape_operation(operation *o, const record *r, uint32_t chun
     *largest = 0;
     switch ((signature_kind)o->kind) {
     case SIGNATURE_BROADCAST:
-        *largest = split_evenly(in, chunks, elements, rueda_dtype_bytes((rueda_dtype)r->agreed.dtype));
+        *largest =
+            split_evenly(in, chunks, elements, rueda_dtype_bytes((rueda_dtype)r->agreed.dtype));
         memcpy(out, in, chunks * sizeof *in);
         break;
     case SIGNATURE_ALLGATHER:
@@ -320,7 +325,10 @@ static rueda_status launch_single(engine *e, process_set *s, record *r)
         operation_finish(e, o, RUEDA_OK, "");
         return RUEDA_OK;
     }
-    to_lane(e, o, o->kind < SIGNATURE_BARRIER ? largest * s->size * rueda_dtype_bytes((rueda_dtype)r->agreed.dtype) : 0);
+    to_lane(e, o,
+            o->kind < SIGNATURE_BARRIER
+                ? largest * s->size * rueda_dtype_bytes((rueda_dtype)r->agreed.dtype)
+                : 0);
     if (status == RUEDA_OK)
         status = start(e, o, r, p, largest, o->extents, o->extents + chunks);
     if (status != RUEDA_OK)
@@ -380,10 +388,9 @@ static rueda_status objection(const process_set *s, const record *r)
     if (r->conflict != NULL)
         return status_restore(RUEDA_ERR_MISMATCH, r->conflict);
     if (s->negotiation.joined_count > 0 && r->agreed.kind != SIGNATURE_ALLREDUCE)
-        return status_fail(RUEDA_ERR_JOINED,
-                           "tensor '%s': %s while rank %d has joined; only allreduce works then",
-                           r->name, signature_kind_name(r->agreed.kind),
-                           s->ranks[s->negotiation.last_joined]);
+        return status_fail(
+            RUEDA_ERR_JOINED, "tensor '%s': %s while rank %d has joined; only allreduce works then",
+            r->name, signature_kind_name(r->agreed.kind), s->ranks[s->negotiation.last_joined]);
     return RUEDA_OK;
 }
 

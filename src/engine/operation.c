@@ -1,4 +1,5 @@
 /* operation.c: life of an operation, and what its end means for requests and statistics. */
+#include "base/zero_alloc.h"
 #include "engine/engine.h"
 
 #include <stdlib.h>
@@ -7,7 +8,7 @@ operation *operation_new(uint32_t count, uint32_t chunks)
 {
     /* one block for the operation and its arrays */
     const size_t entries = count * sizeof(entry *), tensors = count * sizeof(exec_tensor);
-    operation *o = calloc(1, sizeof *o + entries + tensors + 2 * chunks * sizeof(exec_extent));
+    operation *o = zero_alloc(sizeof *o + entries + tensors + 2 * chunks * sizeof(exec_extent));
     if (o == NULL)
         return NULL;
     o->tensors = (exec_tensor *)(o + 1);

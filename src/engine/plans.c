@@ -34,10 +34,11 @@ static rueda_status prove(plan_collective collective, plan_algorithm algorithm, 
     if (status == RUEDA_OK) {
         const plan_verdict v = plan_verify(plans);
         if (v.failed != PLAN_CHECK_OK)
-            status = status_fail(RUEDA_ERR_INTERNAL,
-                                 "the plan %s by %s for %u ranks is wrong: %s, rank %u, step %u: %s",
-                                 plan_collective_name(collective), plan_algorithm_name(algorithm),
-                                 layout.ranks, plan_check_name(v.failed), v.rank, v.step, v.text);
+            status =
+                status_fail(RUEDA_ERR_INTERNAL,
+                            "the plan %s by %s for %u ranks is wrong: %s, rank %u, step %u: %s",
+                            plan_collective_name(collective), plan_algorithm_name(algorithm),
+                            layout.ranks, plan_check_name(v.failed), v.rank, v.step, v.text);
     }
     for (uint16_t r = 0; r < layout.ranks; r++)
         plan_free(plans[r]);
@@ -77,7 +78,8 @@ rueda_status plans_get(engine *e, process_set *s, plan_collective collective,
 {
     const plan_algorithm wanted = choose(e, choice);
     for (planned *p = s->plans; p != NULL; p = p->next) {
-        if (p->collective == collective && p->algorithm == wanted && same_layout(&p->layout, &layout))
+        if (p->collective == collective && p->algorithm == wanted &&
+            same_layout(&p->layout, &layout))
             return *found = p->plan, RUEDA_OK;
     }
     planned *made = malloc(sizeof *made);

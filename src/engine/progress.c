@@ -15,7 +15,8 @@ void engine_tell_waiters(engine *e)
     os_wake(&e->events, false);
 }
 
-void engine_end_entry(engine *e, process_set *s, entry *ended, rueda_status status, const char *text)
+void engine_end_entry(engine *e, process_set *s, entry *ended, rueda_status status,
+                      const char *text)
 {
     queue_finish(&s->queue, ended);
     record *r = ended->record;
@@ -30,7 +31,8 @@ static void break_set(engine *e, process_set *s, rueda_status status, const char
 {
     queue_close(&s->queue, status, text);
     negotiation_take_mail(&s->negotiation);
-    for (entry *waiting = negotiation_abandon(&s->negotiation), *next; waiting != NULL; waiting = next) {
+    for (entry *waiting = negotiation_abandon(&s->negotiation), *next; waiting != NULL;
+         waiting = next) {
         next = waiting->next;
         engine_end_entry(e, s, waiting, status, text);
     }
@@ -79,8 +81,10 @@ static bool negotiate_set(engine *e, process_set *s)
         negotiation_take_mail(&s->negotiation);
         moved = true;
     }
+    if (s->retiring && !s->negotiation.contributed)
+        return moved; /* see sets_drained */
     /* while a small plan is in flight new tensors gather: it will be done in microseconds */
-    const bool hold = s->flight[LANE_SMALL].count > 0 || s->retiring;
+    const bool hold = s->flight[LANE_SMALL].count > 0;
     negotiation_result result;
     bool complete;
     const rueda_status status =

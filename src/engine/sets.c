@@ -147,8 +147,8 @@ rueda_status sets_begin(engine *e, operation *o)
             e->sets[o->target].retiring = true;
             return RUEDA_OK;
         }
-        status = status_fail(RUEDA_ERR_ARGUMENT, "process set %d does not exist: it cannot be removed",
-                             wanted->root);
+        status = status_fail(RUEDA_ERR_ARGUMENT,
+                             "process set %d does not exist: it cannot be removed", wanted->root);
     }
     refuse(o, status);
     return RUEDA_OK;
@@ -173,7 +173,8 @@ static void end_waiting(engine *e, process_set *s)
     static const char text[] = "the process set was removed";
     queue_close(&s->queue, RUEDA_ERR_SHUTDOWN, text);
     negotiation_take_mail(&s->negotiation);
-    for (entry *waiting = negotiation_abandon(&s->negotiation), *next; waiting != NULL; waiting = next) {
+    for (entry *waiting = negotiation_abandon(&s->negotiation), *next; waiting != NULL;
+         waiting = next) {
         next = waiting->next;
         engine_end_entry(e, s, waiting, RUEDA_ERR_SHUTDOWN, text);
     }

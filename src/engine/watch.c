@@ -90,7 +90,8 @@ static void look_for_left(engine *e)
 }
 
 /* "tensor (missing ranks 1 2); …" for what has waited since before `before`; returns how many. */
-static int list_stalled(const process_set *s, uint64_t before, char *text, bool *missing, bool *speaker)
+static int list_stalled(const process_set *s, uint64_t before, char *text, bool *missing,
+                        bool *speaker)
 {
     int count = 0;
     size_t used = 0;
@@ -98,7 +99,8 @@ static int list_stalled(const process_set *s, uint64_t before, char *text, bool 
     pthread_mutex_lock(&q->lock);
     for (size_t b = 0; b < q->bucket_count; b++) {
         for (record *r = q->buckets[b]; r != NULL; r = r->chain) {
-            if (!r->waits || r->entry->submitted_ns > before || r->entry->signature.kind == SIGNATURE_JOIN)
+            if (!r->waits || r->entry->submitted_ns > before ||
+                r->entry->signature.kind == SIGNATURE_JOIN)
                 continue;
             negotiation_missing(&s->negotiation, r, missing);
             bool lowest = true;
@@ -108,11 +110,12 @@ static int list_stalled(const process_set *s, uint64_t before, char *text, bool 
             count++;
             if (used + 400 > STALL_LIST_MAX)
                 continue;
-            used += (size_t)snprintf(text + used, STALL_LIST_MAX - used, "%s'%s' (Missing ranks:",
-                                     used > 0 ? "; " : "", r->name);
+            used += (size_t)snprintf(text + used, STALL_LIST_MAX - used,
+                                     "%s'%s' (Missing ranks:", used > 0 ? "; " : "", r->name);
             for (uint16_t i = 0; i < s->size && used + 32 < STALL_LIST_MAX; i++) {
                 if (missing[i])
-                    used += (size_t)snprintf(text + used, STALL_LIST_MAX - used, " %u", s->ranks[i]);
+                    used +=
+                        (size_t)snprintf(text + used, STALL_LIST_MAX - used, " %u", s->ranks[i]);
             }
             used += (size_t)snprintf(text + used, STALL_LIST_MAX - used, ")");
         }
@@ -136,16 +139,19 @@ static void look_for_stalls_in(engine *e, const process_set *s, uint64_t now)
         return;
     if (e->settings.stall_end > 0 &&
         list_stalled(s, seconds_ago(now, e->settings.stall_end), text, missing, &speaker) > 0) {
-        status_fail(RUEDA_ERR_STALLED, "the job ends: after %lld s some ranks have not submitted %.300s",
+        status_fail(RUEDA_ERR_STALLED,
+                    "the job ends: after %lld s some ranks have not submitted %.300s",
                     (long long)e->settings.stall_end, text);
         control_abort(&e->segment, RUEDA_ERR_STALLED, e->who.rank, status_text());
     } else if (e->settings.stall_warn > 0 &&
-               list_stalled(s, seconds_ago(now, e->settings.stall_warn), text, missing, &speaker) > 0 &&
+               list_stalled(s, seconds_ago(now, e->settings.stall_warn), text, missing, &speaker) >
+                   0 &&
                speaker) {
-        log_line(&e->log, LOG_WARN,
-                 "One or more tensors were submitted to be reduced, gathered or broadcasted by subset "
-                 "of ranks and are waiting for remainder of ranks for more than %lld seconds: %s",
-                 (long long)e->settings.stall_warn, text);
+        log_line(
+            &e->log, LOG_WARN,
+            "One or more tensors were submitted to be reduced, gathered or broadcasted by subset "
+            "of ranks and are waiting for remainder of ranks for more than %lld seconds: %s",
+            (long long)e->settings.stall_warn, text);
     }
     free(missing);
 }

@@ -89,7 +89,8 @@ uint8_t *exec_address(const exec_op *o, plan_operand x, uint32_t piece, exec_run
 
 /* One factor after the other: an integer is truncated after each. Averages of integers are divided,
  * since 49 times 1/49.0 would give 0. */
-static bool scale_part(const exec_op *o, uint8_t flags, uint8_t *dst, const uint8_t *src, size_t count)
+static bool scale_part(const exec_op *o, uint8_t flags, uint8_t *dst, const uint8_t *src,
+                       size_t count)
 {
     const exec_launch *b = &o->bound;
     const uint8_t *from = src;
@@ -140,16 +141,16 @@ static void dot_part(exec_op *o, const plan_step *step, uint32_t piece, exec_run
 static void combine_part(exec_op *o, const plan_step *step, uint32_t piece, exec_run_part part)
 {
     const double *c = &o->coefficients[2 * part.tensor];
-    o->kernel->combine[o->bound.dtype](exec_address(o, step->dst, piece, part),
-                                       exec_address(o, step->a, piece, part),
-                                       exec_address(o, step->b, piece, part), part.count, c[0], c[1]);
+    o->kernel->combine[o->bound.dtype](
+        exec_address(o, step->dst, piece, part), exec_address(o, step->a, piece, part),
+        exec_address(o, step->b, piece, part), part.count, c[0], c[1]);
 }
 
 static void reduce_part(exec_op *o, const plan_step *step, uint32_t piece, exec_run_part part)
 {
-    o->kernel->reduce[o->bound.dtype][o->bound.op](exec_address(o, step->dst, piece, part),
-                                                   exec_address(o, step->a, piece, part),
-                                                   exec_address(o, step->b, piece, part), part.count);
+    o->kernel->reduce[o->bound.dtype][o->bound.op](
+        exec_address(o, step->dst, piece, part), exec_address(o, step->a, piece, part),
+        exec_address(o, step->b, piece, part), part.count);
 }
 
 void exec_data_step(exec_op *o, const plan_step *step, uint32_t piece)

@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 
-#define PIECE_BYTES 65536   /* of a phase without slots: stays in a core's own cache */
-#define PIECE_LEAST 16384   /* smaller pieces cost more in flags than they gain in overlap */
-#define PIECES_WANTED 8     /* so many, if they are not too small: depth of the pipeline */
+#define PIECE_BYTES 65536 /* of a phase without slots: stays in a core's own cache */
+#define PIECE_LEAST 16384 /* smaller pieces cost more in flags than they gain in overlap */
+#define PIECES_WANTED 8   /* so many, if they are not too small: depth of the pipeline */
 
 _Static_assert(PLAN_SLOTS == 4, "segment.c lays out four slots");
 
@@ -74,10 +74,11 @@ static rueda_status take_memory(exec_op *o)
 {
     const exec_tensor *last = &o->bound.tensors[o->bound.tensor_count - 1];
     if (o->bound.plan->uses_work) {
-        o->work = aligned_alloc(OS_CACHE_LINE,
-                                round_up((last->offset + last->count) * o->element + 1, OS_CACHE_LINE));
+        o->work = aligned_alloc(
+            OS_CACHE_LINE, round_up((last->offset + last->count) * o->element + 1, OS_CACHE_LINE));
         if (o->work == NULL)
-            return status_fail(RUEDA_ERR_MEMORY, "out of memory for the work space of an operation");
+            return status_fail(RUEDA_ERR_MEMORY,
+                               "out of memory for the work space of an operation");
     }
     if (o->bound.plan->layout.adasum) {
         o->coefficients = calloc(o->bound.tensor_count, 2 * sizeof *o->coefficients);
@@ -107,10 +108,9 @@ rueda_status exec_start(exec_op *o, const exec_launch *launch, const kernel_tabl
                    .index = launch->channel->group->index,
                    .waiting_for = -1};
     if (!slots_suffice(o))
-        return status_fail(RUEDA_ERR_ARGUMENT,
-                           "RUEDA_SLOT_BYTES=%llu is too small for %u ranks: raise it",
-                           (unsigned long long)launch->channel->slot_bytes,
-                           launch->plan->layout.ranks);
+        return status_fail(
+            RUEDA_ERR_ARGUMENT, "RUEDA_SLOT_BYTES=%llu is too small for %u ranks: raise it",
+            (unsigned long long)launch->channel->slot_bytes, launch->plan->layout.ranks);
     const rueda_status status = take_memory(o);
     if (status != RUEDA_OK)
         exec_fini(o);

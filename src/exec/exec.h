@@ -38,8 +38,8 @@ typedef struct exec_norms {
 typedef struct exec_launch {
     const plan *plan;
     transport_channel *channel;
-    uint64_t sequence;  /* of the channel */
-    uint64_t number;    /* of the operation in the set; travels with messages */
+    uint64_t sequence; /* of the channel */
+    uint64_t number;   /* of the operation in the set; travels with messages */
     rueda_dtype dtype;
     kernel_op op;
     double prescale, postscale;
@@ -56,11 +56,11 @@ typedef struct exec_message exec_message;
 typedef struct exec_op {
     exec_launch bound;
     const kernel_table *kernel;
-    size_t element;          /* bytes */
-    uint16_t index;          /* ours in the group */
-    uint8_t *work;           /* private memory of the plan, if it has any */
-    double *coefficients;    /* 2 per tensor, Adasum */
-    exec_norms *norms;       /* per tensor, Adasum; valid when done */
+    size_t element;       /* bytes */
+    uint16_t index;       /* ours in the group */
+    uint8_t *work;        /* private memory of the plan, if it has any */
+    double *coefficients; /* 2 per tensor, Adasum */
+    exec_norms *norms;    /* per tensor, Adasum; valid when done */
 
     uint32_t phase, step, tick, ticks; /* where we are */
     uint32_t pieces;

@@ -50,8 +50,11 @@ rueda_status exec_message_start(exec_op *o, const plan_step *step, uint32_t piec
         o->message_capacity = capacity;
     }
     const uint64_t total = exec_step_count(o, step, piece);
-    o->messages[o->message_count++] = (exec_message){
-        .step = step, .piece = piece, .header = header_of(o, piece, total * o->element), .total = total};
+    o->messages[o->message_count++] =
+        (exec_message){.step = step,
+                       .piece = piece,
+                       .header = header_of(o, piece, total * o->element),
+                       .total = total};
     return RUEDA_OK;
 }
 
@@ -78,8 +81,7 @@ static uint64_t send_some(exec_op *o, exec_message *m)
         return c->table->send(c, m->step->peer, zeros, length_of(o, m) - m->moved);
     const uint64_t element = done / o->element, within = done % o->element;
     const exec_run_part part = exec_part(o, m->step, m->piece, element, m->total);
-    return c->table->send(c, m->step->peer,
-                          exec_address(o, m->step->a, m->piece, part) + within,
+    return c->table->send(c, m->step->peer, exec_address(o, m->step->a, m->piece, part) + within,
                           part.count * o->element - within);
 }
 
@@ -88,13 +90,13 @@ static rueda_status check_header(const exec_op *o, const exec_message *m, const 
     if (memcmp(data, &m->header, sizeof m->header) == 0)
         return RUEDA_OK;
     const message_header *got = data;
-    return status_fail(RUEDA_ERR_INTERNAL,
-                       "rank %u expected message (operation %llu, phase %u, piece %u, %llu bytes) from "
-                       "rank %u and got (%llu, %u, %u, %llu)",
-                       o->index, (unsigned long long)m->header.operation, m->header.phase,
-                       m->header.piece, (unsigned long long)m->header.bytes, m->step->peer,
-                       (unsigned long long)got->operation, got->phase, got->piece,
-                       (unsigned long long)got->bytes);
+    return status_fail(
+        RUEDA_ERR_INTERNAL,
+        "rank %u expected message (operation %llu, phase %u, piece %u, %llu bytes) from "
+        "rank %u and got (%llu, %u, %u, %llu)",
+        o->index, (unsigned long long)m->header.operation, m->header.phase, m->header.piece,
+        (unsigned long long)m->header.bytes, m->step->peer, (unsigned long long)got->operation,
+        got->phase, got->piece, (unsigned long long)got->bytes);
 }
 
 static uint64_t take_elements(exec_op *o, exec_message *m, const uint8_t *data, size_t bytes)
@@ -127,8 +129,11 @@ static rueda_status receive_some(exec_op *o, exec_message *m, uint64_t *taken)
         uint64_t part = sizeof m->header - m->moved;
         part = part < bytes ? part : bytes;
         if (memcmp(data, (uint8_t *)&m->header + m->moved, part) != 0)
-            return bytes >= sizeof m->header ? check_header(o, m, data)
-                                             : status_fail(RUEDA_ERR_INTERNAL, "rank %u got an unexpected message from rank %u", o->index, m->step->peer);
+            return bytes >= sizeof m->header
+                       ? check_header(o, m, data)
+                       : status_fail(RUEDA_ERR_INTERNAL,
+                                     "rank %u got an unexpected message from rank %u", o->index,
+                                     m->step->peer);
         *taken = part;
     } else if (m->moved < data_end) {
         *taken = bytes < o->element ? 0 : take_elements(o, m, data, bytes);

@@ -73,7 +73,9 @@ rueda_status heap_alloc(heap *h, size_t bytes, void **memory)
     uint8_t *start = NULL;
     const size_t index = find_free(h, rounded);
     if (index == h->count || !reserve_block(h)) {
-        status = status_fail(RUEDA_ERR_MEMORY, "rueda_alloc of %zu bytes: the heap is full; raise RUEDA_HEAP_MAX", bytes);
+        status =
+            status_fail(RUEDA_ERR_MEMORY,
+                        "rueda_alloc of %zu bytes: the heap is full; raise RUEDA_HEAP_MAX", bytes);
     } else {
         start = h->base + h->blocks[index].offset;
         status = os_shared_commit(h->segment->fd, (uint64_t)(start - h->segment->base), rounded);

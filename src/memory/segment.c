@@ -4,8 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SEGMENT_SLOTS 4        /* slots of a channel; plan.h's PLAN_SLOTS */
-#define AREA_SKEW_PAGES 37     /* see the trap in segment.h */
+#define SEGMENT_SLOTS 4    /* slots of a channel; plan.h's PLAN_SLOTS */
+#define AREA_SKEW_PAGES 37 /* see the trap in segment.h */
 #define AREA_SKEW_LINES 5
 #define SUMS_BYTES (2 * SEGMENT_SUMS * 4 * sizeof(double))
 
@@ -22,8 +22,8 @@ static void lay_out(segment *s, const segment_header *h)
                                      OS_CACHE_LINE);
     s->sums_offset = sizeof(segment_flag);
     s->addresses_offset = s->sums_offset + SUMS_BYTES;
-    s->slots_offset = round_up(s->addresses_offset + SEGMENT_ADDRESSES * sizeof(segment_address),
-                               OS_CACHE_LINE);
+    s->slots_offset =
+        round_up(s->addresses_offset + SEGMENT_ADDRESSES * sizeof(segment_address), OS_CACHE_LINE);
     s->rings_offset = round_up(s->slots_offset + SEGMENT_SLOTS * h->slot_bytes, OS_PAGE);
     s->channel_bytes = round_up(s->rings_offset + h->ranks * sizeof(segment_ring), OS_PAGE) +
                        AREA_SKEW_LINES * OS_CACHE_LINE;

@@ -17,9 +17,10 @@
 
 #define SEGMENT_MAGIC 0x61646575 /* "ueda" */
 #define SEGMENT_VERSION 1
-#define SEGMENT_NEWS_BYTES 16384 /* description of new tensors in one round, beside 8 bytes a rank */
-#define SEGMENT_SUMS 512         /* tensors of one Adasum operation */
-#define SEGMENT_ADDRESSES 128    /* tensors of one operation on shared memory */
+#define SEGMENT_NEWS_BYTES                                                                         \
+    16384                     /* description of new tensors in one round, beside 8 bytes a rank */
+#define SEGMENT_SUMS 512      /* tensors of one Adasum operation */
+#define SEGMENT_ADDRESSES 128 /* tensors of one operation on shared memory */
 #define SEGMENT_RING_BYTES 65536 /* message bytes in flight between two ranks on one channel */
 #define SEGMENT_ABORT_TEXT 400
 
@@ -86,17 +87,18 @@ typedef struct segment {
     int fd;
     uint8_t *base;
     segment_header *header;
-    uint64_t area_offset, area_bytes;                        /* first area, distance of areas */
-    uint64_t set_offset, set_bytes;                          /* within an area */
-    uint64_t contribution_bytes;                             /* each of two */
-    uint64_t channel_offset, channel_bytes;                  /* within a set */
-    uint64_t sums_offset, addresses_offset, slots_offset;    /* within a channel */
-    uint64_t rings_offset;                                   /* within a channel */
-    uint64_t heap_offset;                                    /* within an area */
+    uint64_t area_offset, area_bytes;                     /* first area, distance of areas */
+    uint64_t set_offset, set_bytes;                       /* within an area */
+    uint64_t contribution_bytes;                          /* each of two */
+    uint64_t channel_offset, channel_bytes;               /* within a set */
+    uint64_t sums_offset, addresses_offset, slots_offset; /* within a channel */
+    uint64_t rings_offset;                                /* within a channel */
+    uint64_t heap_offset;                                 /* within an area */
 } segment;
 
 /* Makes the segment of a new generation, sized by the settings. */
-rueda_status segment_create(segment *s, const config *settings, uint32_t ranks, uint64_t generation);
+rueda_status segment_create(segment *s, const config *settings, uint32_t ranks,
+                            uint64_t generation);
 /* Maps a segment made by another rank. Takes the descriptor over, also on failure. */
 rueda_status segment_attach(segment *s, int fd);
 void segment_close(segment *s);

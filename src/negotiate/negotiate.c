@@ -61,8 +61,8 @@ static void contribute(negotiation *n)
     c->words = (n->used + 63) / 64;
     c->digest = n->digest;
     memcpy(c->ready, n->ready, c->words * sizeof *c->ready);
-    c->news_count = news_write(n, control_news_of(n->group, c), segment_news_bytes(n->group->segment),
-                               &c->news_bytes);
+    c->news_count = news_write(n, control_news_of(n->group, c),
+                               segment_news_bytes(n->group->segment), &c->news_bytes);
     c->flags = (c->news_count > 0 ? CONTROL_NEWS : 0) | (n->join != NULL ? CONTROL_JOINED : 0);
     n->has_news = n->to_tell != NULL;
     n->contributed = true;

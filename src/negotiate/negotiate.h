@@ -21,12 +21,12 @@ typedef struct negotiation {
     bool has_news;    /* something changed here since our last contribution */
     uint32_t waiting; /* entries that wait for a decision, join included */
 
-    uint64_t *ready;  /* our bits */
-    uint64_t *both;   /* scratch: and over members */
-    uint64_t *either; /* scratch: or over members */
-    record **cache;   /* by slot */
+    uint64_t *ready;         /* our bits */
+    uint64_t *both;          /* scratch: and over members */
+    uint64_t *either;        /* scratch: or over members */
+    record **cache;          /* by slot */
     uint32_t capacity, used; /* slots that exist, and that have ever been used */
-    uint64_t digest;  /* of all changes of the cache so far */
+    uint64_t digest;         /* of all changes of the cache so far */
 
     entry *to_tell, **to_tell_end; /* to be described in the coming rounds */
     record **open;                 /* being described, in the order of first mention */
@@ -35,7 +35,7 @@ typedef struct negotiation {
     bool *joined; /* by member */
     uint32_t joined_count;
     int last_joined; /* index of the member that joined last */
-    entry *join; /* ours, pending */
+    entry *join;     /* ours, pending */
 
     record **decided; /* result of a round */
     uint32_t decided_count, decided_capacity;

@@ -155,7 +155,8 @@ rueda_status news_read(negotiation *n, uint16_t member, const uint8_t *from, uin
         size_t length;
         const size_t taken = signature_decode(&said, &name, &length, from, bytes);
         if (taken == 0)
-            return status_fail(RUEDA_ERR_INTERNAL, "the description of a tensor from rank %u is damaged",
+            return status_fail(RUEDA_ERR_INTERNAL,
+                               "the description of a tensor from rank %u is damaged",
                                n->group->ranks[member]);
         const rueda_status status = hear(n, &said, name, length, member);
         signature_fini(&said);

@@ -27,7 +27,8 @@ void log_line(const logger *l, log_level level, const char *format, ...)
         return;
     char line[LOG_LINE_MAX];
     int used = l->rank < 0 ? snprintf(line, sizeof line, "rueda %s: ", level_names[level])
-                           : snprintf(line, sizeof line, "rueda %s: rank %d: ", level_names[level], l->rank);
+                           : snprintf(line, sizeof line, "rueda %s: rank %d: ", level_names[level],
+                                      l->rank);
     va_list args;
     va_start(args, format);
     vsnprintf(line + used, sizeof line - 1 - (size_t)used, format, args);

@@ -9,36 +9,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum service {
-    ONE_HOST = 1, /* reaches peers' memory: all ranks on one host */
-    ADASUM = 2    /* serves layout.adasum, too */
-};
-
 static const struct row {
     plan_algorithm algorithm;
     plan_collective collective;
     plan_author *author;
     unsigned service;
 } TABLE[] = {
-    {PLAN_ALGORITHM_DIRECT, PLAN_ALLREDUCE, direct_allreduce, ONE_HOST | ADASUM},
-    {PLAN_ALGORITHM_DIRECT, PLAN_ALLGATHER, direct_allgather, ONE_HOST},
-    {PLAN_ALGORITHM_DIRECT, PLAN_BROADCAST, direct_broadcast, ONE_HOST},
-    {PLAN_ALGORITHM_DIRECT, PLAN_ALLTOALL, direct_alltoall, ONE_HOST},
-    {PLAN_ALGORITHM_DIRECT, PLAN_REDUCESCATTER, direct_reducescatter, ONE_HOST},
-    {PLAN_ALGORITHM_DIRECT, PLAN_BARRIER, direct_barrier, ONE_HOST},
+    {PLAN_ALGORITHM_DIRECT, PLAN_ALLREDUCE, direct_allreduce, PLAN_ONE_HOST | PLAN_PROJECTS | PLAN_ONE_ORDER},
+    {PLAN_ALGORITHM_DIRECT, PLAN_ALLGATHER, direct_allgather, PLAN_ONE_HOST},
+    {PLAN_ALGORITHM_DIRECT, PLAN_BROADCAST, direct_broadcast, PLAN_ONE_HOST},
+    {PLAN_ALGORITHM_DIRECT, PLAN_ALLTOALL, direct_alltoall, PLAN_ONE_HOST},
+    {PLAN_ALGORITHM_DIRECT, PLAN_REDUCESCATTER, direct_reducescatter, PLAN_ONE_HOST},
+    {PLAN_ALGORITHM_DIRECT, PLAN_BARRIER, direct_barrier, PLAN_ONE_HOST},
     {PLAN_ALGORITHM_RING, PLAN_ALLREDUCE, ring_allreduce, 0},
     {PLAN_ALGORITHM_RING, PLAN_ALLGATHER, ring_allgather, 0},
     {PLAN_ALGORITHM_RING, PLAN_REDUCESCATTER, ring_reducescatter, 0},
     {PLAN_ALGORITHM_RING, PLAN_BROADCAST, ring_broadcast, 0},
-    {PLAN_ALGORITHM_DOUBLING, PLAN_ALLREDUCE, doubling_allreduce, 0},
+    {PLAN_ALGORITHM_DOUBLING, PLAN_ALLREDUCE, doubling_allreduce, PLAN_FOR_LATENCY | PLAN_ONE_ORDER},
     {PLAN_ALGORITHM_DOUBLING, PLAN_BARRIER, doubling_barrier, 0},
-    {PLAN_ALGORITHM_HALVING, PLAN_ALLREDUCE, halving_allreduce, 0},
-    {PLAN_ALGORITHM_TREE, PLAN_BROADCAST, tree_broadcast, 0},
+    {PLAN_ALGORITHM_HALVING, PLAN_ALLREDUCE, halving_allreduce, PLAN_ONE_ORDER},
+    {PLAN_ALGORITHM_TREE, PLAN_BROADCAST, tree_broadcast, PLAN_FOR_LATENCY},
     {PLAN_ALGORITHM_BRUCK, PLAN_ALLGATHER, bruck_allgather, 0},
-    {PLAN_ALGORITHM_BRUCK, PLAN_ALLTOALL, bruck_alltoall, 0},
+    {PLAN_ALGORITHM_BRUCK, PLAN_ALLTOALL, bruck_alltoall, PLAN_FOR_LATENCY | PLAN_EQUAL_PARTS},
     {PLAN_ALGORITHM_PAIRWISE, PLAN_ALLTOALL, pairwise_alltoall, 0},
-    {PLAN_ALGORITHM_ADASUM, PLAN_ALLREDUCE, adasum_allreduce, ADASUM},
-    {PLAN_ALGORITHM_HIERARCHICAL, PLAN_ALLREDUCE, hierarchical_allreduce, ADASUM},
+    {PLAN_ALGORITHM_ADASUM, PLAN_ALLREDUCE, adasum_allreduce, PLAN_PROJECTS | PLAN_ONE_ORDER},
+    {PLAN_ALGORITHM_HIERARCHICAL, PLAN_ALLREDUCE, hierarchical_allreduce, PLAN_PROJECTS},
 };
 
 static const struct row *find_row(plan_algorithm algorithm, plan_collective collective)
@@ -47,6 +42,14 @@ static const struct row *find_row(plan_algorithm algorithm, plan_collective coll
         if (TABLE[i].algorithm == algorithm && TABLE[i].collective == collective)
             return &TABLE[i];
     return NULL;
+}
+
+bool plan_serves(plan_algorithm algorithm, plan_collective collective, unsigned *service)
+{
+    const struct row *row = find_row(algorithm, collective);
+    if (row)
+        *service = row->service;
+    return row != NULL;
 }
 
 static bool one_host(const plan_layout *layout)
@@ -80,9 +83,9 @@ static const char *objection(const struct row *row, const plan_layout *layout)
         return "the algorithm does not serve this collective";
     if (!hosts_are_blocks(layout))
         return "the ranks of a host must follow each other";
-    if (layout->adasum && !(row->service & ADASUM))
+    if (layout->adasum && !(row->service & PLAN_PROJECTS))
         return "the algorithm cannot combine by projection (adasum)";
-    if (layout->ranks > 1 && (row->service & ONE_HOST) && !one_host(layout))
+    if (layout->ranks > 1 && (row->service & PLAN_ONE_HOST) && !one_host(layout))
         return "the algorithm needs all ranks on one host";
     return NULL;
 }

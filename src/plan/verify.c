@@ -209,7 +209,7 @@ static void clean_up(verifier *v)
 
 /* ---- Entry ----------------------------------------------------------------------------------- */
 
-static plan_verdict verify_once(plan *const *plans, uint32_t pieces, bool aliased)
+static plan_verdict verify_once(plan *const *plans, uint32_t pieces, bool aliased, bool *one_order)
 {
     verifier v = {.plans = plans, .first = plans[0], .ranks = plans[0]->layout.ranks};
     v.pieces = pieces;
@@ -220,6 +220,8 @@ static plan_verdict verify_once(plan *const *plans, uint32_t pieces, bool aliase
         verify_run(&v);
     if (!v.no_memory && v.verdict.failed == PLAN_CHECK_OK)
         verify_post(&v);
+    if (!v.no_memory)
+        *one_order = verify_same_order(&v);
     bool no_memory = v.no_memory || v.shapes.no_memory;
     clean_up(&v);
     if (no_memory)
@@ -243,11 +245,19 @@ static bool may_alias(const plan *p)
 plan_verdict plan_verify_pieces(plan *const *plans, uint32_t pieces)
 {
     plan_verdict verdict = check_bounds(plans);
+    bool unused;
     if (verdict.failed == PLAN_CHECK_OK)
-        verdict = verify_once(plans, pieces, false);
+        verdict = verify_once(plans, pieces, false, &unused);
     if (verdict.failed == PLAN_CHECK_OK && may_alias(plans[0]))
-        verdict = verify_once(plans, pieces, true);
+        verdict = verify_once(plans, pieces, true, &unused);
     return verdict;
+}
+
+bool plan_reduces_in_one_order(plan *const *plans)
+{
+    bool one_order = false;
+    return check_bounds(plans).failed == PLAN_CHECK_OK &&
+           verify_once(plans, 1, false, &one_order).failed == PLAN_CHECK_OK && one_order;
 }
 
 plan_verdict plan_verify(plan *const *plans)

@@ -179,7 +179,12 @@ void verify_deliver(verifier *v, const transfer *from, const transfer *to, uint3
 bool verify_same_extent(const verifier *v, const transfer *from, const transfer *to);
 
 void verify_post(verifier *v);
+/* After a run: whether all chunks were reduced in the same order. */
+bool verify_same_order(const verifier *v);
 /* Runs all ranks to their end. Needs memory from verify.c. */
 void verify_run(verifier *v);
+
+/* Whether an allreduce is right and its order does not depend on where a chunk lies. */
+bool plan_reduces_in_one_order(plan *const *plans);
 
 #endif

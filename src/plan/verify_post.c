@@ -72,3 +72,12 @@ void verify_post(verifier *v)
                     check_moved(v, r, c, piece);
     }
 }
+
+bool verify_same_order(const verifier *v)
+{
+    const cell *out = v->actors[0].out;
+    for (uint32_t i = 1; i < v->out_chunks * v->pieces; i++)
+        if (out[i].value.shape != out[0].value.shape)
+            return false;
+    return true;
+}

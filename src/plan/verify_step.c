@@ -58,6 +58,23 @@ bool verify_same_extent(const verifier *v, const transfer *from, const transfer 
     return extent_of_memory(v, a) == extent_of_memory(v, dst);
 }
 
+static bool is_slot_or_none(const plan_operand *o)
+{
+    return o->buffer == PLAN_SLOT || o->buffer == PLAN_NONE;
+}
+
+/* A step that names slots only is as long as the IN chunk that dst.index stands for. */
+static bool has_length_of(const verifier *v, const actor *x, const plan_step *step,
+                          const value *val)
+{
+    if (!is_slot_or_none(&step->dst) || !is_slot_or_none(&step->a) || !is_slot_or_none(&step->b))
+        return true;
+    plan_operand chunk = {
+        .buffer = PLAN_IN, .rank = x->plan->layout.rank, .index = step->dst.index};
+    return chunk.index < v->in_chunks &&
+           extent_of_memory(v, &chunk) == extent_of_value(v, val);
+}
+
 /* ---- Reading and writing --------------------------------------------------------------------- */
 
 static value peek(verifier *v, const actor *x, const plan_operand *operand, uint32_t piece)
@@ -91,11 +108,14 @@ static value read_value(verifier *v, actor *x, const plan_operand *operand, uint
     return peek(v, x, operand, piece);
 }
 
-static void write_value(verifier *v, actor *x, const plan_operand *operand, uint32_t piece,
-                        value val)
+static void write_result(verifier *v, actor *x, const plan_step *step, uint32_t piece, value val)
 {
-    verify_access(v, x, verify_find(v, x, operand, piece), true);
-    poke(v, x, operand, piece, val);
+    verify_access(v, x, verify_find(v, x, &step->dst, piece), true);
+    if (val.shape && !has_length_of(v, x, step, &val)) {
+        wrong_data(v, x, "a cell stands for a chunk of another length");
+        val.shape = 0;
+    }
+    poke(v, x, &step->dst, piece, val);
 }
 
 /* ---- Arithmetic ------------------------------------------------------------------------------ */
@@ -127,13 +147,13 @@ static void copy(verifier *v, actor *x, const plan_step *step, uint32_t piece)
         val.shape = shape_of(&v->shapes, SHAPE_PRE, val.shape, 0);
     if (step->flags & PLAN_POSTSCALE)
         val.shape = shape_of(&v->shapes, SHAPE_POST, val.shape, 0);
-    write_value(v, x, &step->dst, piece, val);
+    write_result(v, x, step, piece, val);
 }
 
 static void reduce(verifier *v, actor *x, const plan_step *step, uint32_t piece)
 {
     value a = read_value(v, x, &step->a, piece), b = read_value(v, x, &step->b, piece);
-    write_value(v, x, &step->dst, piece, join(v, x, SHAPE_REDUCED, a, b));
+    write_result(v, x, step, piece, join(v, x, SHAPE_REDUCED, a, b));
 }
 
 void verify_deliver(verifier *v, const transfer *from, const transfer *to, uint32_t piece)
@@ -176,7 +196,7 @@ static void dot(verifier *v, actor *x, const plan_step *step, uint32_t piece)
         wrong_data(v, x, "adds to sums of something else, or twice");
     }
     if (step->dst.buffer != PLAN_NONE)
-        write_value(v, x, &step->dst, piece, step->a.rank == self ? b : a);
+        write_result(v, x, step, piece, step->a.rank == self ? b : a);
 }
 
 /* Whether the sums of the block cover every piece of every chunk exactly once. */
@@ -220,7 +240,7 @@ static void combine(verifier *v, actor *x, const plan_step *step, uint32_t piece
         wrong_data(v, x, "the coefficients are not of these vectors");
         a.shape = 0;
     }
-    write_value(v, x, &step->dst, piece, join(v, x, SHAPE_ADASUM, a, b));
+    write_result(v, x, step, piece, join(v, x, SHAPE_ADASUM, a, b));
 }
 
 void verify_step(verifier *v, actor *x, const plan_step *step, uint32_t piece)

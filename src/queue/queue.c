@@ -106,7 +106,8 @@ static record *find_locked(queue *q, const char *name, size_t length, bool make)
 {
     const uint64_t hash = hash_name(name, length);
     record *r = q->buckets[hash & (q->bucket_count - 1)];
-    while (r != NULL && (r->hash != hash || r->length != length || memcmp(r->name, name, length) != 0))
+    while (r != NULL &&
+           (r->hash != hash || r->length != length || memcmp(r->name, name, length) != 0))
         r = r->chain;
     return r != NULL || !make ? r : record_new(q, name, length, hash);
 }
@@ -132,10 +133,11 @@ static rueda_status claim_record(queue *q, entry *e, const char *name)
     if (r == NULL)
         return status_fail(RUEDA_ERR_MEMORY, "tensor '%s': out of memory", name);
     if (r->entry != NULL)
-        return status_fail(RUEDA_ERR_DUPLICATE,
-                           "tensor '%s' is already in flight: wait for it, or give this one another "
-                           "name",
-                           name);
+        return status_fail(
+            RUEDA_ERR_DUPLICATE,
+            "tensor '%s' is already in flight: wait for it, or give this one another "
+            "name",
+            name);
     r->entry = e;
     e->record = r;
     return RUEDA_OK;
@@ -166,9 +168,9 @@ rueda_status queue_submit(queue *q, entry *const *entries, const char *const *na
             entries[i]->record->entry = NULL;
     }
     if (status == RUEDA_OK)
-        atomic_store_explicit(
-            &q->submitted, atomic_load_explicit(&q->submitted, memory_order_relaxed) + count,
-            memory_order_release);
+        atomic_store_explicit(&q->submitted,
+                              atomic_load_explicit(&q->submitted, memory_order_relaxed) + count,
+                              memory_order_release);
     pthread_mutex_unlock(&q->lock);
     return status;
 }

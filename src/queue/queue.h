@@ -32,23 +32,23 @@ struct record {
     entry *entry; /* pending here; guarded by the lock */
 
     /* negotiate */
-    bool waits;            /* the entry has reached negotiation and is not decided yet */
-    bool held;             /* its description waits for the next round */
-    int32_t slot;          /* bit that stands for `agreed`, or -1 */
-    int32_t open_index;    /* place among the records that are being described, or -1 */
-    signature mine;        /* what this rank said last */
-    signature agreed;      /* what the first speaker said */
-    int first_rank;        /* who that was (index in the set) */
-    uint32_t spoken;       /* members that have described it */
-    uint8_t *spoke;        /* one for each member */
-    int64_t *rows;         /* allgather, alltoall: rows that come from each member */
-    uint64_t largest_rows; /* alltoall: largest split of any member */
-    bool unequal;          /* alltoall: not all splits alike */
-    bool all_mapped;       /* every speaker's memory can be reached */
-    char *conflict;        /* the first disagreement, or NULL */
-    uint64_t used_round;   /* last round that decided it */
-    uint32_t order;        /* among the candidates of this round */
-    entry *launching;      /* our entry that this round decided, or NULL: we have joined */
+    bool waits;              /* the entry has reached negotiation and is not decided yet */
+    bool held;               /* its description waits for the next round */
+    int32_t slot;            /* bit that stands for `agreed`, or -1 */
+    int32_t open_index;      /* place among the records that are being described, or -1 */
+    signature mine;          /* what this rank said last */
+    signature agreed;        /* what the first speaker said */
+    int first_rank;          /* who that was (index in the set) */
+    uint32_t spoken;         /* members that have described it */
+    uint8_t *spoke;          /* one for each member */
+    int64_t *rows;           /* allgather, alltoall: rows that come from each member */
+    uint64_t largest_rows;   /* alltoall: largest split of any member */
+    bool unequal;            /* alltoall: not all splits alike */
+    bool all_mapped;         /* every speaker's memory can be reached */
+    char *conflict;          /* the first disagreement, or NULL */
+    uint64_t used_round;     /* last round that decided it */
+    uint32_t order;          /* among the candidates of this round */
+    entry *launching;        /* our entry that this round decided, or NULL: we have joined */
     double combined, leaves; /* squared norms of its last Adasum; guarded by the lock */
     bool has_norms;
 

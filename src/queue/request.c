@@ -1,12 +1,13 @@
 /* request.c: life and end of a request. */
 #include "queue/request.h"
+#include "base/zero_alloc.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 rueda_request *request_new(uint32_t entries, int32_t set)
 {
-    rueda_request *r = calloc(1, sizeof *r);
+    rueda_request *r = zero_alloc(sizeof *r);
     if (r == NULL)
         return NULL;
     r->remaining = entries;

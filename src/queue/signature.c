@@ -49,9 +49,10 @@ static bool same_list(const signature *a, const signature *b)
 bool signature_repeats(const signature *before, const signature *now)
 {
     return before->kind == now->kind && before->dtype == now->dtype && before->op == now->op &&
-           before->ndim == now->ndim && before->mapped == now->mapped && before->root == now->root &&
-           before->group == now->group && before->group_size == now->group_size &&
-           before->prescale == now->prescale && before->postscale == now->postscale &&
+           before->ndim == now->ndim && before->mapped == now->mapped &&
+           before->root == now->root && before->group == now->group &&
+           before->group_size == now->group_size && before->prescale == now->prescale &&
+           before->postscale == now->postscale &&
            memcmp(before->shape, now->shape, now->ndim * sizeof now->shape[0]) == 0 &&
            same_list(before, now);
 }
@@ -87,8 +88,8 @@ static bool same_shape(const signature *a, const signature *b)
 
 #define CONFLICT(what, format, a_value, b_value, remedy)                                           \
     status_fail(RUEDA_ERR_MISMATCH,                                                                \
-                "tensor '%s': Mismatched " what ": rank %d has " format ", but rank %d has " format \
-                "; " remedy,                                                                       \
+                "tensor '%s': Mismatched " what ": rank %d has " format                            \
+                ", but rank %d has " format "; " remedy,                                           \
                 name, a_rank, a_value, b_rank, b_value)
 
 static rueda_status shape_conflict(const char *name, const signature *a, int a_rank,
@@ -97,13 +98,14 @@ static rueda_status shape_conflict(const char *name, const signature *a, int a_r
     char a_text[SHAPE_TEXT_MAX], b_text[SHAPE_TEXT_MAX];
     shape_text(a, a_text);
     shape_text(b, b_text);
-    return status_fail(RUEDA_ERR_MISMATCH,
-                       "tensor '%s': Mismatched %s tensor shapes: rank %d has shape %s, but rank %d "
-                       "has shape %s; %s",
-                       name, signature_kind_name(a->kind), a_rank, a_text, b_rank, b_text,
-                       a->kind == SIGNATURE_ALLGATHER || a->kind == SIGNATURE_ALLTOALL
-                           ? "only the first dimension may differ"
-                           : "submit the same shape on all ranks");
+    return status_fail(
+        RUEDA_ERR_MISMATCH,
+        "tensor '%s': Mismatched %s tensor shapes: rank %d has shape %s, but rank %d "
+        "has shape %s; %s",
+        name, signature_kind_name(a->kind), a_rank, a_text, b_rank, b_text,
+        a->kind == SIGNATURE_ALLGATHER || a->kind == SIGNATURE_ALLTOALL
+            ? "only the first dimension may differ"
+            : "submit the same shape on all ranks");
 }
 
 static rueda_status reduction_conflict(const char *name, const signature *a, int a_rank,
@@ -140,7 +142,8 @@ rueda_status signature_conflict(const char *name, const signature *a, int a_rank
                         signature_kind_name(b->kind), "give different operations different names");
     if (a->dtype != b->dtype)
         return CONFLICT("data types", "type %s", rueda_dtype_name((rueda_dtype)a->dtype),
-                        rueda_dtype_name((rueda_dtype)b->dtype), "submit the same type on all ranks");
+                        rueda_dtype_name((rueda_dtype)b->dtype),
+                        "submit the same type on all ranks");
     if (!same_shape(a, b))
         return shape_conflict(name, a, a_rank, b, b_rank);
     if (a->kind == SIGNATURE_BROADCAST && a->root != b->root)
@@ -165,7 +168,8 @@ typedef struct wire_head {
 
 size_t signature_encoded_bytes(const signature *s, size_t name_length)
 {
-    return (sizeof(wire_head) + (s->ndim + (size_t)s->list_count) * sizeof(int64_t) + name_length + 7) /
+    return (sizeof(wire_head) + (s->ndim + (size_t)s->list_count) * sizeof(int64_t) + name_length +
+            7) /
            8 * 8;
 }
 
@@ -201,7 +205,8 @@ static bool head_is_sound(const wire_head *head, size_t bytes)
            head->ndim <= RUEDA_MAX_DIMS && head->name_length <= RUEDA_MAX_NAME &&
            head->list_count <= bytes / sizeof(int64_t) &&
            sizeof *head + (head->ndim + (size_t)head->list_count) * sizeof(int64_t) +
-                   head->name_length <= head->bytes;
+                   head->name_length <=
+               head->bytes;
 }
 
 size_t signature_decode(signature *s, const char **name, size_t *name_length, const uint8_t *from,

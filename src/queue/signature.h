@@ -27,7 +27,7 @@ typedef enum signature_kind {
 /* What must agree is compared by signature_conflict; the rest is each rank's own. */
 typedef struct signature {
     uint8_t kind, dtype, op, ndim;
-    bool mapped;         /* own: input and output can be reached by peers */
+    bool mapped; /* own: input and output can be reached by peers */
     uint8_t zero[3];
     int32_t root;        /* broadcast: index in the set; REMOVE_SET: the set */
     int32_t priority;    /* the first speaker's counts */

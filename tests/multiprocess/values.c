@@ -154,7 +154,7 @@ static number floating_input(const recipe *r, uint64_t random)
 
 number recipe_input(const recipe *r, int rank, size_t index)
 {
-    const uint64_t random = mixed(r->seed, (uint64_t)rank, index);
+    const uint64_t random = mixed(r->seed, (uint64_t)rank, index % VALUES_PERIOD);
     if (is_floating(r->dtype))
         return floating_input(r, random);
     if (r->dtype == RUEDA_BOOL) /* any nonzero byte is true */
@@ -168,10 +168,15 @@ number recipe_input(const recipe *r, int rank, size_t index)
     return wrapped(r->dtype, (int64_t)random);
 }
 
+/* Large tensors repeat their first period. */
 void recipe_fill(const recipe *r, int rank, size_t index, void *data, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
+    const size_t bytes = rueda_dtype_bytes(r->dtype);
+    const size_t first = count < VALUES_PERIOD ? count : VALUES_PERIOD;
+    for (size_t i = 0; i < first; i++)
         value_store(r->dtype, data, i, recipe_input(r, rank, index + i));
+    for (size_t i = first; i < count; i++)
+        memcpy((uint8_t *)data + i * bytes, (uint8_t *)data + (i - VALUES_PERIOD) * bytes, bytes);
 }
 
 static number scaled(rueda_dtype dtype, number value, double factor)
@@ -235,22 +240,36 @@ static void complain(const recipe *r, size_t index, number got, number expected)
               expected.real, expected.whole);
 }
 
+/* Compares elements with expected[i % VALUES_PERIOD]; `right` decides. */
+static void check_all(const recipe *r, const void *data, size_t elements, const number *expected,
+                      bool (*right)(const recipe *r, number got, number expected))
+{
+    for (size_t i = 0; i < elements; i++) {
+        const number got = value_load(r->dtype, data, i);
+        if (!right(r, got, expected[i % VALUES_PERIOD]))
+            complain(r, i, got, expected[i % VALUES_PERIOD]);
+    }
+}
+
 void recipe_check(const recipe *r, const int32_t *ranks, int count, size_t index, const void *data,
                   size_t elements)
 {
-    for (size_t i = 0; i < elements; i++) {
-        const number expected = recipe_expected(r, ranks, count, index + i);
-        const number got = value_load(r->dtype, data, i);
-        if (!recipe_is_right(r, got, expected))
-            complain(r, index + i, got, expected);
-    }
+    static _Thread_local number expected[VALUES_PERIOD];
+    for (size_t i = 0; i < elements && i < VALUES_PERIOD; i++)
+        expected[i] = recipe_expected(r, ranks, count, index + i);
+    check_all(r, data, elements, expected, recipe_is_right);
+}
+
+static bool is_copy(const recipe *r, number got, number expected)
+{
+    (void)r;
+    return got.whole == expected.whole && got.real == expected.real;
 }
 
 void recipe_check_copy(const recipe *r, int rank, size_t index, const void *data, size_t elements)
 {
-    for (size_t i = 0; i < elements; i++) {
-        const number expected = recipe_input(r, rank, index + i), got = value_load(r->dtype, data, i);
-        if (got.whole != expected.whole || got.real != expected.real)
-            complain(r, index + i, got, expected);
-    }
+    static _Thread_local number expected[VALUES_PERIOD];
+    for (size_t i = 0; i < elements && i < VALUES_PERIOD; i++)
+        expected[i] = recipe_input(r, rank, index + i);
+    check_all(r, data, elements, expected, is_copy);
 }

@@ -13,6 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Inputs repeat after so many elements, to be quick; a prime, so that no chunk is a multiple of it. */
+#define VALUES_PERIOD 8191
+
 /* An element: `real` for floating types, `whole` (two's complement) for the others. */
 typedef struct number {
     double real;

@@ -156,9 +156,10 @@ static void staged(adasum *s)
 {
     for (unsigned k = 0; k < s->tree.levels; k++)
         level_by_slots(s, &s->tree.level[k]);
-    builder_loop(s->b, 2, s->tree.most_owned);
+    const blocks_level *last = &s->tree.level[s->tree.levels - 1];
+    builder_loop(s->b, 2, last->most_owned);
     combine_owned(s);
-    share_by_slots(s, &s->tree.level[s->tree.levels - 1]);
+    share_by_slots(s, last);
 }
 
 /* ---- Levels by messages ---------------------------------------------------------------------- */
@@ -214,6 +215,17 @@ static void return_by_messages(adasum *s, const blocks_level *level)
             builder_send(s->b, blocks_giver(level, c), own(s->b, PLAN_OUT, c));
 }
 
+/* The ranks of a block of 2^levels, on one host, share what came back to each of them. */
+static void share_in_block(adasum *s, unsigned levels)
+{
+    unsigned k = levels;
+    builder_loop(s->b, 2, s->tree.level[levels - 1].most_owned);
+    while (k > 0 && !s->tree.level[k - 1].joins)
+        k--;
+    if (k > 0)
+        share_by_slots(s, &s->tree.level[k - 1]);
+}
+
 static void across_hosts(adasum *s, unsigned local_levels)
 {
     unsigned levels = s->tree.levels;
@@ -229,10 +241,8 @@ static void across_hosts(adasum *s, unsigned local_levels)
         if (s->tree.level[k].joins)
             return_by_messages(s, &s->tree.level[k]);
     }
-    if (local_levels) {
-        builder_loop(s->b, 2, s->tree.chunks >> local_levels);
-        share_by_slots(s, &s->tree.level[local_levels - 1]);
-    }
+    if (local_levels)
+        share_in_block(s, local_levels);
 }
 
 /* ---- Levels in the callers' own memory ------------------------------------------------------- */
@@ -254,12 +264,13 @@ static void combine_mapped(adasum *s, uint32_t c)
 
 static void level_mapped(adasum *s, const blocks_level *level)
 {
-    builder_loop(s->b, 2, 0);
+    bool first = level == s->tree.level;
+    builder_loop(s->b, first ? 1 : 2, 0);
     s->started = false;
     for (uint32_t c = 0; level->joins && s->pending && c < s->tree.chunks; c++)
         if (blocks_owns(&s->tree, s->pending, c))
             combine_mapped(s, c);
-    builder_stage(s->b, 1);
+    builder_stage(s->b, first ? 0 : 1);
     for (uint32_t c = 0; level->joins && c < s->tree.chunks; c++)
         if (blocks_owns(&s->tree, level, c))
             dot(s, level, nothing(), part_of(level, c, level->lower),
@@ -294,12 +305,12 @@ static void mapped(adasum *s)
 
 /* ---- Entry ----------------------------------------------------------------------------------- */
 
-const char *adasum_across_hosts(builder *b, unsigned host_size)
+const char *adasum_across_hosts(builder *b, unsigned block)
 {
     adasum s = {.b = b};
     uint32_t chunks = blocks_chunks(b->ranks);
     unsigned local_levels = 0;
-    while ((1u << local_levels) < host_size)
+    while ((1u << local_levels) < block)
         local_levels++;
     if (!blocks_make(&s.tree, b->ranks, b->rank, chunks))
         return "out of memory";
@@ -309,21 +320,11 @@ const char *adasum_across_hosts(builder *b, unsigned host_size)
     return NULL;
 }
 
-static bool on_one_host(const builder *b)
-{
-    for (unsigned q = 0; q < b->ranks; q++)
-        if (!builder_same_host(b, q))
-            return false;
-    return true;
-}
-
-const char *adasum_allreduce(builder *b)
+static const char *on_one_host(builder *b)
 {
     const plan_layout *layout = &b->plan->layout;
     adasum s = {.b = b};
     uint32_t chunks = blocks_chunks(b->ranks);
-    if (!on_one_host(b))
-        return adasum_across_hosts(b, 1);
     if (!blocks_make(&s.tree, b->ranks, b->rank, chunks))
         return "out of memory";
     builder_chunks(b, chunks);
@@ -333,4 +334,24 @@ const char *adasum_allreduce(builder *b)
         staged(&s);
     blocks_free(&s.tree);
     return NULL;
+}
+
+/* Whether every block of `size` ranks lies on one host. */
+static bool blocks_fit_hosts(const uint16_t *host_of, unsigned ranks, unsigned size)
+{
+    for (unsigned q = 1; q < ranks; q++)
+        if (q % size != 0 && host_of[q] != host_of[q - 1])
+            return false;
+    return true;
+}
+
+const char *adasum_allreduce(builder *b)
+{
+    const uint16_t *host_of = b->plan->layout.host_of;
+    unsigned size = 1;
+    if (!host_of || blocks_fit_hosts(host_of, b->ranks, b->ranks))
+        return on_one_host(b);
+    while (blocks_fit_hosts(host_of, b->ranks, 2 * size))
+        size *= 2;
+    return adasum_across_hosts(b, size);
 }

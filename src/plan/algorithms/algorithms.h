@@ -10,6 +10,18 @@
 
 typedef const char *plan_author(builder *b);
 
+/* What an algorithm says about itself, per collective. */
+enum plan_service {
+    PLAN_ONE_HOST = 1,    /* reaches peers' memory: all ranks on one host */
+    PLAN_PROJECTS = 2,    /* serves layout.adasum, too */
+    PLAN_FOR_LATENCY = 4, /* few rounds; may move more than 1.3 times the least bytes */
+    PLAN_EQUAL_PARTS = 8, /* all chunks must be equally long */
+    PLAN_ONE_ORDER = 16   /* the order of a reduction does not depend on where a chunk lies */
+};
+
+/* Whether the algorithm serves the collective, and what it says. */
+bool plan_serves(plan_algorithm algorithm, plan_collective collective, unsigned *service);
+
 plan_author direct_allreduce, direct_allgather, direct_broadcast, direct_alltoall,
     direct_reducescatter, direct_barrier;
 plan_author ring_allreduce, ring_allgather, ring_reducescatter, ring_broadcast;
@@ -21,14 +33,14 @@ plan_author pairwise_alltoall;
 plan_author adasum_allreduce;
 plan_author hierarchical_allreduce;
 
-/* Adasum whose blocks of up to `host_size` ranks, a power of two, lie on one host each; larger
- * blocks are joined by messages. 1: messages only. */
-const char *adasum_across_hosts(builder *b, unsigned host_size);
+/* Adasum on several hosts. Blocks of `block` ranks, a power of two, lie on one host each and work by
+ * memory; larger blocks are joined by messages. 1: messages only. */
+const char *adasum_across_hosts(builder *b, unsigned block);
 
 /* Opens a phase in which messages flow in `rounds` rounds that depend on each other. The rounds
  * become stages, so that pieces follow each other through them; if there are more rounds than a
  * phase can have stages, all are in stage 0 and the builder separates them by FENCEs. Then
- * builder_round says which round comes. */
+ * start_round says which round comes. */
 void open_rounds(builder *b, unsigned rounds);
 void start_round(builder *b, unsigned round);
 

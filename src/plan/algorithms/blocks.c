@@ -2,6 +2,7 @@
 #include "plan/algorithms/blocks.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static bool is_power_of_two(unsigned n)
 {
@@ -38,6 +39,12 @@ bool blocks_gives(const blocks *tree, const blocks_level *level, uint32_t c)
 
 /* ---- Choosing owners ------------------------------------------------------------------------- */
 
+static void clear(uint16_t *count, unsigned first, unsigned end)
+{
+    for (unsigned q = first; q < end; q++)
+        count[q] = 0;
+}
+
 /* Two full blocks: halves, by one bit of the chunk's number. */
 static void choose_halves(blocks_level *join, uint32_t chunks)
 {
@@ -50,8 +57,7 @@ static void choose_halves(blocks_level *join, uint32_t chunks)
 static void choose_by_load(blocks_level *join, uint32_t chunks, uint16_t *load)
 {
     bool changed = true;
-    for (unsigned q = join->first; q < join->end; q++)
-        load[q] = 0;
+    clear(load, join->first, join->end);
     for (uint32_t c = 0; c < chunks; c++) {
         unsigned lower = join->lower_owner[c], upper = join->upper_owner[c];
         join->owner[c] = (uint16_t)(load[lower] <= load[upper] ? lower : upper);
@@ -75,12 +81,23 @@ static void choose_by_load(blocks_level *join, uint32_t chunks, uint16_t *load)
 static uint16_t number_given(blocks_level *join, uint32_t chunks, uint16_t *given)
 {
     uint16_t most = 0;
-    for (unsigned q = join->first; q < join->end; q++)
-        given[q] = 0;
+    clear(given, join->first, join->end);
     for (uint32_t c = 0; c < chunks; c++) {
         unsigned giver = blocks_giver(join, c);
         join->cell[c] = given[giver]++;
         most = given[giver] > most ? given[giver] : most;
+    }
+    return most;
+}
+
+static uint16_t count_owned(const blocks_level *join, const uint16_t *owner, uint32_t chunks,
+                            uint16_t *owned)
+{
+    uint16_t most = 0;
+    clear(owned, join->first, join->end);
+    for (uint32_t c = 0; c < chunks; c++) {
+        owned[owner[c]]++;
+        most = owned[owner[c]] > most ? owned[owner[c]] : most;
     }
     return most;
 }
@@ -90,8 +107,8 @@ static uint16_t number_given(blocks_level *join, uint32_t chunks, uint16_t *give
 /* What a join needs beside its level; shared by all joins of the recursion. */
 typedef struct joiner {
     blocks *tree;
-    uint16_t *count;  /* per rank */
-    uint16_t *spare;  /* four arrays per level, for joins that this rank takes no part in */
+    uint16_t *count; /* per rank */
+    uint16_t *spare; /* four arrays per level, for joins that this rank takes no part in */
 } joiner;
 
 static void place(blocks_level *join, uint16_t *room, uint32_t chunks)
@@ -102,54 +119,52 @@ static void place(blocks_level *join, uint16_t *room, uint32_t chunks)
     join->cell = room + 3 * (size_t)chunks;
 }
 
-/* Finds the owners of the block [first, first + 2^levels) and copies them to `owner`. */
-static void join_blocks(joiner *j, unsigned levels, unsigned first, uint16_t *owner)
+static void join_blocks(joiner *j, unsigned levels, unsigned first, uint16_t *owner);
+
+/* Two blocks become one: finds both sides' owners, then those of the joined block. */
+static void join_pair(joiner *j, unsigned k, blocks_level *join, uint16_t *owner)
 {
-    blocks *tree = j->tree;
-    uint32_t chunks = tree->chunks;
-    if (levels == 0) {
-        for (uint32_t c = 0; c < chunks; c++)
-            owner[c] = (uint16_t)first;
-        return;
-    }
-    unsigned k = levels - 1, middle = first + (1u << k);
-    unsigned end = first + (2u << k) < tree->ranks ? first + (2u << k) : tree->ranks;
-    bool here = tree->rank >= first && tree->rank < end, joins = middle < tree->ranks;
-    blocks_level other = {0}, *join = here ? &tree->level[k] : &other;
-    *join = (blocks_level){.joins = joins,
-                           .first = (uint16_t)first,
-                           .middle = (uint16_t)middle,
-                           .end = (uint16_t)end,
-                           .lower = tree->rank < middle,
-                           .most_given = join->most_given};
-    if (!joins) {
-        join_blocks(j, k, first, owner);
-        return;
-    }
-    place(join, (here ? tree->room : j->spare) + 4 * (size_t)chunks * k, chunks);
-    join_blocks(j, k, first, join->lower_owner);
-    join_blocks(j, k, middle, join->upper_owner);
-    if (end - middle == middle - first && chunks % (end - first) == 0)
+    uint32_t chunks = j->tree->chunks;
+    unsigned lower = (unsigned)(join->middle - join->first);
+    unsigned upper = (unsigned)(join->end - join->middle);
+    join_blocks(j, k, join->first, join->lower_owner);
+    join_blocks(j, k, join->middle, join->upper_owner);
+    if (lower == upper && chunks % (lower + upper) == 0)
         choose_halves(join, chunks);
     else
         choose_by_load(join, chunks, j->count);
     uint16_t given = number_given(join, chunks, j->count);
-    if (given > tree->level[k].most_given)
-        tree->level[k].most_given = given;
-    for (uint32_t c = 0; c < chunks; c++)
-        owner[c] = join->owner[c];
+    if (given > j->tree->level[k].most_given)
+        j->tree->level[k].most_given = given;
+    memcpy(owner, join->owner, chunks * sizeof *owner);
 }
 
-static uint16_t most_owned(const uint16_t *owner, uint32_t chunks, uint16_t *count, unsigned ranks)
+/* Finds the owners of the block [first, first + 2^levels) and copies them to `owner`. */
+static void join_blocks(joiner *j, unsigned levels, unsigned first, uint16_t *owner)
 {
-    uint16_t most = 0;
-    for (unsigned q = 0; q < ranks; q++)
-        count[q] = 0;
-    for (uint32_t c = 0; c < chunks; c++) {
-        count[owner[c]]++;
-        most = count[owner[c]] > most ? count[owner[c]] : most;
+    blocks *tree = j->tree;
+    if (levels == 0) {
+        for (uint32_t c = 0; c < tree->chunks; c++)
+            owner[c] = (uint16_t)first;
+        return;
     }
-    return most;
+    unsigned k = levels - 1, middle = first + (1u << k), end = first + (2u << k);
+    end = end < tree->ranks ? end : tree->ranks;
+    bool here = tree->rank >= first && tree->rank < end;
+    blocks_level other, *join = here ? &tree->level[k] : &other;
+    join->joins = middle < tree->ranks;
+    join->lower = tree->rank < middle;
+    join->first = (uint16_t)first;
+    join->middle = (uint16_t)middle;
+    join->end = (uint16_t)end;
+    place(join, (here ? tree->room : j->spare) + 4 * (size_t)tree->chunks * k, tree->chunks);
+    if (join->joins)
+        join_pair(j, k, join, owner);
+    else
+        join_blocks(j, k, first, owner);
+    uint16_t owned = count_owned(join, owner, tree->chunks, j->count);
+    if (owned > tree->level[k].most_owned)
+        tree->level[k].most_owned = owned;
 }
 
 bool blocks_make(blocks *tree, unsigned ranks, unsigned rank, uint32_t chunks)
@@ -163,11 +178,8 @@ bool blocks_make(blocks *tree, unsigned ranks, unsigned rank, uint32_t chunks)
     j.spare = calloc(room + chunks, sizeof *j.spare);
     j.count = calloc(ranks, sizeof *j.count);
     bool done = tree->room && j.spare && j.count;
-    if (done) {
-        uint16_t *owner = j.spare + room;
-        join_blocks(&j, tree->levels, 0, owner);
-        tree->most_owned = most_owned(owner, chunks, j.count, ranks);
-    }
+    if (done)
+        join_blocks(&j, tree->levels, 0, j.spare + room);
     free(j.spare);
     free(j.count);
     if (!done)

@@ -16,11 +16,12 @@
 
 /* A level as one rank sees it. */
 typedef struct blocks_level {
-    bool joins;            /* false: this rank's block passes unchanged; nothing but the range holds */
+    bool joins;            /* false: this rank's block passes unchanged; there are no owners */
     uint16_t first, end;   /* the block after the level */
     uint16_t middle;       /* where the upper of the two blocks starts */
     bool lower;            /* this rank is in the lower one */
-    uint16_t most_given;   /* largest number of chunks any rank of the plan gives away */
+    uint16_t most_given;   /* largest number of chunks any rank of the plan gives away, */
+    uint16_t most_owned;   /* and owns afterwards */
     uint16_t *lower_owner; /* per chunk: its owner in the lower block */
     uint16_t *upper_owner; /* and in the upper one */
     uint16_t *owner;       /* and in the joined block: one of the two */
@@ -32,8 +33,7 @@ typedef struct blocks {
     uint32_t chunks;
     unsigned levels;
     blocks_level level[BLOCKS_MAX_LEVELS];
-    uint16_t most_owned; /* largest number of chunks a rank owns after the last level */
-    uint16_t *room;      /* the arrays of all levels */
+    uint16_t *room; /* the arrays of all levels */
 } blocks;
 
 /* The number of chunks at which the owners come out even enough for so many ranks. */

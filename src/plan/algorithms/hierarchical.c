@@ -9,6 +9,8 @@
 
 #include <stdlib.h>
 
+#define MOST_CHUNKS 16384u /* many very uneven hosts share less evenly instead */
+
 /* The hosts as this rank sees them. */
 typedef struct hosts {
     builder *b;
@@ -40,6 +42,7 @@ static bool find_hosts(hosts *h)
         h->equal = h->equal && size == h->first[1];
     }
     h->chunks = h->count * h->largest * (h->equal ? 1 : 4);
+    h->chunks = h->chunks < MOST_CHUNKS ? h->chunks : MOST_CHUNKS;
     return true;
 }
 

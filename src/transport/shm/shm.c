@@ -12,7 +12,8 @@ typedef struct shm_channel {
     transport_peer peers[];
 } shm_channel;
 
-static rueda_status shm_open(const control_group *group, uint32_t number, transport_channel **channel)
+static rueda_status shm_open(const control_group *group, uint32_t number,
+                             transport_channel **channel)
 {
     shm_channel *c = calloc(1, sizeof *c + group->size * sizeof c->peers[0]);
     if (c == NULL)
@@ -48,7 +49,8 @@ static bool commit_once(shm_channel *c)
 {
     const control_group *g = c->common.group;
     if (!c->committed)
-        c->committed = segment_commit_rings(g->segment, g->ranks[g->index], g->set, c->number) == RUEDA_OK;
+        c->committed =
+            segment_commit_rings(g->segment, g->ranks[g->index], g->set, c->number) == RUEDA_OK;
     return c->committed;
 }
 

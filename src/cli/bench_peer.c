@@ -1,0 +1,108 @@
+/* bench_peer.c: see bench_peer.h. The peer's program lies beside ours, in the build folder: it is made
+ * only where the other engine was found (see CMakeLists.txt).
+ */
+#include "cli/bench_peer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const struct {
+    const char *name, *program, *missing;
+} peers[] = {
+    [PEER_NONE] = {"", "", ""},
+    [PEER_SUM] = {"sum", "", ""},
+    [PEER_OPENMPI] =
+        {"openmpi", "rueda-peer-openmpi",
+         "no Open MPI in this build; install openmpi-bin and libopenmpi-dev, then build "
+         "again"},
+    [PEER_MPICH] = {"mpich", "rueda-peer-mpich",
+                    "no MPICH in this build; install mpich and libmpich-dev, then build again"},
+    [PEER_GLOO] =
+        {"gloo", "rueda-peer-gloo",
+         "no Gloo in this build; install torch for python3 (pip install torch), then build "
+         "again"},
+};
+
+const char *bench_peer_name(bench_peer peer)
+{
+    return peers[peer].name;
+}
+
+/* The path of a file beside our own program. */
+static bool beside(const char *name, char path[PATH_MAX])
+{
+    const ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1);
+    if (length < 0)
+        return false;
+    path[length] = '\0';
+    char *end = strrchr(path, '/') + 1;
+    const size_t room = (size_t)(path + PATH_MAX - end);
+    return (size_t)snprintf(end, room, "%s", name) < room;
+}
+
+const char *bench_peer_missing(bench_peer peer)
+{
+    char path[PATH_MAX];
+    if (peer <= PEER_SUM)
+        return NULL;
+    return beside(peers[peer].program, path) && access(path, X_OK) == 0 ? NULL
+                                                                        : peers[peer].missing;
+}
+
+static _Noreturn void become_peer(bench_peer peer, int ranks, int board_fd, int parent)
+{
+    char path[PATH_MAX], board_path[64], count[16];
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    beside(peers[peer].program, path);
+    /* A launcher closes descriptors that it does not know, so the board goes by its path. */
+    snprintf(board_path, sizeof board_path, "/proc/%d/fd/%d", parent, board_fd);
+    snprintf(count, sizeof count, "%d", ranks);
+    const int null = open("/dev/null", O_RDONLY);
+    if (null >= 0)
+        dup2(null, STDIN_FILENO);
+    dup2(STDERR_FILENO, STDOUT_FILENO); /* our stdout may be JSON */
+    if (peer == PEER_OPENMPI)
+        execlp("mpirun.openmpi", "mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-np",
+               count, path, board_path, (char *)NULL);
+    else if (peer == PEER_MPICH)
+        execlp("mpirun.mpich", "mpirun.mpich", "-n", count, path, board_path, (char *)NULL);
+    else
+        execl(path, path, count, board_path, (char *)NULL);
+    fprintf(stderr, "rueda bench: cannot start %s: %s\n", peers[peer].name, strerror(errno));
+    _exit(127);
+}
+
+bool bench_peer_start(bench_peer_process *p, bench_peer peer, int ranks, int board_fd)
+{
+    const int parent = (int)getpid();
+    p->pid = fork();
+    if (p->pid == 0)
+        become_peer(peer, ranks, board_fd, parent);
+    if (p->pid < 0)
+        fprintf(stderr, "rueda bench: cannot start %s: %s\n", peers[peer].name, strerror(errno));
+    return p->pid > 0;
+}
+
+bool bench_peer_alive(bench_peer_process *p)
+{
+    if (p->pid > 0 && waitpid(p->pid, NULL, WNOHANG) != 0)
+        p->pid = 0;
+    return p->pid > 0;
+}
+
+void bench_peer_end(bench_peer_process *p, bool gently)
+{
+    if (p->pid <= 0)
+        return;
+    if (!gently)
+        kill(p->pid, SIGTERM);
+    waitpid(p->pid, NULL, 0);
+}

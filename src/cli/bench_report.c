@@ -1,0 +1,223 @@
+/* bench_report.c: see bench_report.h. */
+#include "cli/bench_report.h"
+
+#include "cli/bench_data.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SAMPLES_FIRST 4096
+#define US_PER_MS 1e3
+
+/* ---- Samples --------------------------------------------------------------------------------- */
+
+void samples_add(samples *s, const float *us, size_t count)
+{
+    while (s->count + count > s->room) {
+        const size_t room = s->room > 0 ? 2 * s->room : SAMPLES_FIRST;
+        float *grown = realloc(s->us, room * sizeof *grown);
+        if (grown == NULL)
+            return; /* what we have is enough for a median */
+        s->us = grown;
+        s->room = room;
+    }
+    memcpy(s->us + s->count, us, count * sizeof *us);
+    s->count += count;
+}
+
+void samples_clear(samples *s)
+{
+    free(s->us);
+    *s = (samples){0};
+}
+
+static int compare(const void *a, const void *b)
+{
+    const float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+double samples_quantile(samples *s, double share)
+{
+    if (s->count == 0)
+        return NAN;
+    qsort(s->us, s->count, sizeof s->us[0], compare);
+    return s->us[(size_t)(share * (double)(s->count - 1) + 0.5)];
+}
+
+/* ---- One row --------------------------------------------------------------------------------- */
+
+typedef struct row {
+    uint64_t bytes, count, wrong;
+    double min, median, p99, algbw, busbw, trip, messages;
+    double peer_min, peer_median, ratio, near_ratio, far_ratio; /* NaN where none */
+} row;
+
+static double ratio_of(samples *peer, samples *ours)
+{
+    return samples_quantile(peer, 0.5) / samples_quantile(ours, 0.5);
+}
+
+static row make_row(const bench_options *o, uint64_t bytes, bench_side *ours, bench_side *peer)
+{
+    row r = {.bytes = bytes, .count = bytes / rueda_dtype_bytes(o->dtype), .wrong = ours->wrong};
+    r.min = samples_quantile(&ours->all, 0);
+    r.median = samples_quantile(&ours->all, 0.5);
+    r.p99 = samples_quantile(&ours->all, 0.99);
+    r.algbw = (double)bytes / r.median / US_PER_MS;
+    r.busbw = r.algbw * bench_data_bus_factor(o->collective, (int)o->ranks);
+    r.trip = samples_quantile(&ours->trips, 0.5);
+    r.messages = ours->messages;
+    if (peer == NULL)
+        return r;
+    r.peer_min = samples_quantile(&peer->all, 0);
+    r.peer_median = samples_quantile(&peer->all, 0.5);
+    r.ratio = r.peer_median / r.median;
+    r.near_ratio = ratio_of(&peer->near, &ours->near);
+    r.far_ratio = ratio_of(&peer->far, &ours->far);
+    return r;
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+static void json_number(const char *key, double value, int digits)
+{
+    if (isfinite(value))
+        printf(", \"%s\": %.*f", key, digits, value);
+    else
+        printf(", \"%s\": null", key);
+}
+
+static void json_row(const bench_options *o, const row *r, bool peer)
+{
+    printf("{\"collective\": \"%s\", \"op\": \"%s\", \"dtype\": \"%s\", \"transport\": \"%s\", "
+           "\"memory\": \"%s\", \"ranks\": %d, \"bytes\": %llu, \"count\": %llu",
+           plan_collective_name(o->collective), rueda_op_name(o->op), rueda_dtype_name(o->dtype),
+           o->transport, o->shared ? "shared" : "private", (int)o->ranks,
+           (unsigned long long)r->bytes, (unsigned long long)r->count);
+    json_number("min_us", r->min, 3);
+    json_number("median_us", r->median, 3);
+    json_number("p99_us", r->p99, 3);
+    json_number("algbw_gbps", r->algbw, 4);
+    json_number("busbw_gbps", r->busbw, 4);
+    printf(", \"wrong\": %llu", (unsigned long long)r->wrong);
+    json_number("line_trip_us", r->trip, 3);
+    printf(", \"algorithm\": \"%s\"", o->algorithm);
+    json_number("messages_per_op", r->messages, 2);
+    if (peer) {
+        printf(", \"peer\": \"%s\"", bench_peer_name(o->against));
+        json_number("peer_min_us", r->peer_min, 3);
+        json_number("peer_median_us", r->peer_median, 3);
+        json_number("ratio", r->ratio, 3);
+        json_number("near_ratio", r->near_ratio, 3);
+        json_number("far_ratio", r->far_ratio, 3);
+    }
+    puts("}");
+}
+
+/* ---- Text ------------------------------------------------------------------------------------ */
+
+static const char *size_text(uint64_t bytes, char *text, size_t room)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB"};
+    int unit = 0;
+    while (unit < 3 && bytes >= 1024 && bytes % 1024 == 0) {
+        bytes /= 1024;
+        unit++;
+    }
+    snprintf(text, room, "%llu %s", (unsigned long long)bytes, units[unit]);
+    return text;
+}
+
+/* A time in a few digits; a dash where there is none. */
+static void text_time(double us)
+{
+    if (!isfinite(us))
+        printf(" %10s", "-");
+    else
+        printf(" %10.*f", us < 10 ? 2 : us < 1000 ? 1 : 0, us);
+}
+
+static void text_ratio(double ratio)
+{
+    if (!isfinite(ratio))
+        printf(" %8s", "-");
+    else
+        printf(" %7.2fx", ratio);
+}
+
+/* Adasum does more than a sum: there the question is what it costs, not how much faster it is. */
+static double shown(const bench_options *o, double ratio)
+{
+    return o->against == PEER_SUM ? 1 / ratio : ratio;
+}
+
+static void text_row(const bench_options *o, const row *r, bool peer)
+{
+    char size[32];
+    printf("%9s %11llu %9s %8s", size_text(r->bytes, size, sizeof size),
+           (unsigned long long)r->count, rueda_dtype_name(o->dtype), rueda_op_name(o->op));
+    text_time(r->min);
+    text_time(r->median);
+    text_time(r->p99);
+    printf(" %8.2f %8.2f %6llu %6.2f %7.2f", r->algbw, r->busbw, (unsigned long long)r->wrong,
+           r->messages, r->trip);
+    if (peer) {
+        text_time(r->peer_median);
+        text_ratio(shown(o, r->ratio));
+        text_ratio(shown(o, r->near_ratio));
+        text_ratio(shown(o, r->far_ratio));
+    }
+    putchar('\n');
+}
+
+void report_head(const bench_options *o)
+{
+    const char *peer = bench_peer_name(o->against);
+    if (o->json)
+        return;
+    printf("%s of %d ranks, %s memory, transport %s, algorithm %s%s%s\n\n",
+           plan_collective_name(o->collective), (int)o->ranks, o->shared ? "shared" : "private",
+           o->transport, o->algorithm, o->against == PEER_NONE ? "" : ", against ",
+           o->against == PEER_NONE ? "" : peer);
+    printf("%9s %11s %9s %8s %10s %10s %10s %8s %8s %6s %6s %7s", "size", "count", "type", "op",
+           "min us", "median us", "p99 us", "alg GB/s", "bus GB/s", "wrong", "msgs", "trip us");
+    if (o->against != PEER_NONE)
+        printf(" %10s %8s %8s %8s", peer, o->against == PEER_SUM ? "cost" : "faster", "near",
+               "far");
+    putchar('\n');
+    fflush(stdout);
+}
+
+void report_row(const bench_options *o, uint64_t bytes, bench_side *ours, bench_side *peer)
+{
+    const row r = make_row(o, bytes, ours, peer);
+    if (o->json)
+        json_row(o, &r, peer != NULL);
+    else
+        text_row(o, &r, peer != NULL);
+    fflush(stdout);
+}
+
+void report_foot(const bench_options *o)
+{
+    if (o->json)
+        return;
+    puts(
+        "\nTimes are rank 0's, from the call to the result, over all measured operations. alg: size by"
+        "\nmedian time; bus: what that asks of each link. wrong: elements that are not as expected, on"
+        "\nall ranks. msgs: control messages an operation. trip: a cache line's round trip between the"
+        "\nfirst two ranks.");
+    if (o->against == PEER_SUM)
+        puts(
+            "sum: its median us in slices between ours. cost: our time by that of sum, over all slices,"
+            "\nand over those with the cores near each other (trip below 0.25 us) and far.");
+    else if (o->against != PEER_NONE)
+        printf(
+            "%s: its median us in slices between ours. faster: its time by ours, over all slices,\n"
+            "and over those with the cores near each other (trip below 0.25 us) and far.\n",
+            bench_peer_name(o->against));
+    fflush(stdout);
+}

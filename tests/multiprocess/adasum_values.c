@@ -1,0 +1,130 @@
+/* adasum_values.c: the definition of Adasum, element by element. */
+#include "adasum_values.h"
+#include "harness.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+const char *adasum_pattern_name(adasum_pattern pattern)
+{
+    static const char *const names[] = {
+#define ADASUM_PATTERN_NAME(name) #name,
+        ADASUM_PATTERN_LIST(ADASUM_PATTERN_NAME)};
+    return names[pattern];
+}
+
+/* Within ±1, with a fraction that needs rounding. */
+static double random_value(uint64_t seed, int rank, size_t element)
+{
+    dice d = {seed * 1000003 + (uint64_t)rank};
+    d.state = roll(&d) + element;
+    return (double)(roll(&d) >> 11) * 0x1p-52 - 1.0;
+}
+
+static double smallest(rueda_dtype dtype)
+{
+    return dtype == RUEDA_F16 ? 0x1p-24 : dtype == RUEDA_F64 ? 0x1p-1074 : dtype == RUEDA_F32 ? 0x1p-149 : 0x1p-133;
+}
+
+static double raw_input(const adasum_case *c, int index, int size, size_t element)
+{
+    const double value = random_value(c->seed, index, element);
+    switch (c->pattern) {
+    case PATTERN_ZERO:
+        return 0;
+    case PATTERN_SUBNORMAL:
+        return nearbyint(value * 7) * smallest(c->dtype);
+    case PATTERN_EQUAL:
+        return random_value(c->seed, 0, element);
+    case PATTERN_OPPOSED:
+        return random_value(c->seed, index / 2, element) * (index % 2 ? -1 : 1);
+    case PATTERN_ORTHOGONAL:
+        return (int)(element % (size_t)size) == index ? value : 0;
+    case PATTERN_ONE_ZERO:
+        return index == 1 ? 0 : value;
+    case PATTERN_SCALES:
+        return ldexp(value, index);
+    case PATTERN_NOT_A_NUMBER:
+        return index == size - 1 && element == c->count / 2 ? NAN : value;
+    case PATTERN_INFINITE:
+        return index == 0 && element == c->count - 1 ? INFINITY : value;
+    default:
+        return value;
+    }
+}
+
+double adasum_input(const adasum_case *c, int index, int size, size_t element)
+{
+    return round_to(c->dtype, raw_input(c, index, size, element));
+}
+
+static double dot(const double *a, const double *b, size_t count)
+{
+    double sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += a[i] * b[i];
+    return sum;
+}
+
+static double coefficient(double product, double norm)
+{
+    return norm == 0 ? 1.0 : 1.0 - product / (2.0 * norm);
+}
+
+/* a ← Adasum(a, b); a comes from the lower block. */
+static void join(rueda_dtype dtype, double *a, const double *b, size_t count)
+{
+    const double ab = dot(a, b, count);
+    const double ca = coefficient(ab, dot(a, a, count)), cb = coefficient(ab, dot(b, b, count));
+    for (size_t i = 0; i < count; i++)
+        a[i] = round_to(dtype, ca * a[i] + cb * b[i]);
+}
+
+adasum_result adasum_expected(const adasum_case *c, int size)
+{
+    adasum_result result = {0};
+    double *all = malloc((size_t)size * c->count * sizeof *all + 1);
+    for (int r = 0; r < size; r++) {
+        double *v = all + (size_t)r * c->count;
+        for (size_t i = 0; i < c->count; i++) {
+            v[i] = adasum_input(c, r, size, i);
+            result.largest = fmax(result.largest, fabs(v[i]));
+        }
+        result.leaves += dot(v, v, c->count);
+    }
+    for (int step = 1; step < size; step *= 2) {
+        for (int r = 0; r + step < size; r += 2 * step)
+            join(c->dtype, all + (size_t)r * c->count, all + (size_t)(r + step) * c->count, c->count);
+    }
+    result.values = all;
+    result.combined = dot(all, all, c->count);
+    return result;
+}
+
+/* Each level rounds two products and a sum; a level more than log2(size) for odd counts. */
+void adasum_check(const adasum_case *c, const adasum_result *expected, int size, const void *data)
+{
+    const double unit = ldexp(expected->largest, -fraction_bits(c->dtype));
+    const double slack = fmax(unit, smallest(c->dtype)) * 4 * (1 + log2(size));
+    for (size_t i = 0; i < c->count; i++) {
+        const double got = value_load(c->dtype, data, i).real, wanted = expected->values[i];
+        const bool right = isnan(wanted) ? isnan(got)
+                           : isinf(wanted) ? got == wanted
+                           : size == 1     ? got == wanted
+                                           : fabs(got - wanted) <= slack;
+        if (!right)
+            rank_fail(__FILE__, __LINE__, "adasum of %s %s, element %zu of %zu: got %g, expected %g",
+                      rueda_dtype_name(c->dtype), adasum_pattern_name(c->pattern), i, c->count, got,
+                      wanted);
+    }
+}
+
+void adasum_check_orthogonality(rueda_dtype dtype, double got, double combined, double leaves)
+{
+    const double wanted = combined / leaves;
+    if (leaves == 0)
+        return;
+    if (isnan(wanted) ? !isnan(got) : !(fabs(got - wanted) <= ldexp(8, -fraction_bits(dtype))))
+        rank_fail(__FILE__, __LINE__, "orthogonality of %s is %.9g, expected %.9g",
+                  rueda_dtype_name(dtype), got, wanted);
+}
