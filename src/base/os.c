@@ -39,6 +39,11 @@ int os_cpu_count(void)
     return CPU_COUNT(&set);
 }
 
+int os_cpu_now(void)
+{
+    return sched_getcpu();
+}
+
 void os_yield(void)
 {
     sched_yield();

@@ -22,6 +22,7 @@ void os_wake(_Atomic uint32_t *word, bool shared);
 
 /* Processors this process may run on. */
 int os_cpu_count(void);
+int os_cpu_now(void); /* the processor the caller runs on */
 void os_yield(void);
 
 static inline void os_pause(void)

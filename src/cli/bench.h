@@ -29,6 +29,7 @@ typedef struct bench_options {
     rueda_op op;
     const char *algorithm, *transport;
     bool shared, json, async, busy_peer, progress;
+    bool bind; /* each rank keeps to a core of its own, if there are enough */
     bench_peer against;
     double seconds;     /* for each size */
     int64_t iterations; /* for each size instead; 0: by time */

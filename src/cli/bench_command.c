@@ -29,7 +29,8 @@ static const char about[] =
 
 /* The words as they were written. */
 typedef struct words {
-    const char *what, *sizes, *dtype, *op, *algorithm, *transport, *memory, *against, *seconds;
+    const char *what, *sizes, *dtype, *op, *algorithm, *transport, *memory, *against, *seconds,
+        *bind;
 } words;
 
 /* ---- Words to values ------------------------------------------------------------------------- */
@@ -108,6 +109,16 @@ static int parse_memory(const char *text, bool *shared)
     return options_complain("bench", "--memory %s is unknown; give private or shared", text);
 }
 
+/* mpirun binds its processes too; without it, two that wait for each other may share a core. */
+static int parse_bind(const char *text, bench_options *o)
+{
+    o->bind = strcmp(text, "core") == 0;
+    if (!o->bind && strcmp(text, "none") != 0)
+        return options_complain("bench", "--bind %s is unknown; give core or none", text);
+    o->bind = o->bind && o->ranks <= os_cpu_count();
+    return 0;
+}
+
 static int parse_seconds(const char *text, bench_options *o)
 {
     char *end;
@@ -175,6 +186,7 @@ static int understand(const words *w, bench_options *o)
     bad = bad != 0 ? bad : parse_memory(w->memory, &o->shared);
     bad = bad != 0 ? bad : parse_against(w->against, &o->against);
     bad = bad != 0 ? bad : parse_seconds(w->seconds, o);
+    bad = bad != 0 ? bad : parse_bind(w->bind, o);
     return bad != 0 ? bad : check_combination(o);
 }
 
@@ -185,7 +197,8 @@ static options_result parse(int argc, char **argv, bench_options *o)
                .op = "sum",
                .algorithm = "auto",
                .transport = "shm",
-               .memory = "private"};
+               .memory = "private",
+               .bind = "core"};
     const option options[] = {
         {"-np", "N", "number of ranks (2)", OPTION_NUMBER, &o->ranks, 1, PLAN_MAX_RANKS},
         {"--sizes", "LIST", "bytes (4,1K,64K,1M,16M)", OPTION_TEXT, &w.sizes, 0, 0},
@@ -208,6 +221,8 @@ static options_result parse(int argc, char **argv, bench_options *o)
          &o->idle_ms, 1, IDLE_MAX_MS},
         {"--peer-computes", NULL, "the other ranks compute while rank 0 waits", OPTION_FLAG,
          &o->busy_peer, 0, 0},
+        {"--bind", "HOW", "core (default, if there are enough) or none", OPTION_TEXT, &w.bind, 0,
+         0},
         {"--json", NULL, "one object a line for each size", OPTION_FLAG, &o->json, 0, 0},
     };
     const command_line line = {.usage = usage,

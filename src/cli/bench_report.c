@@ -178,10 +178,10 @@ void report_head(const bench_options *o)
     const char *peer = bench_peer_name(o->against);
     if (o->json)
         return;
-    printf("%s of %d ranks, %s memory, transport %s, algorithm %s%s%s\n\n",
+    printf("%s of %d ranks, %s memory, transport %s, algorithm %s%s%s%s\n\n",
            plan_collective_name(o->collective), (int)o->ranks, o->shared ? "shared" : "private",
-           o->transport, o->algorithm, o->against == PEER_NONE ? "" : ", against ",
-           o->against == PEER_NONE ? "" : peer);
+           o->transport, o->algorithm, o->bind ? ", each bound to a core" : "",
+           o->against == PEER_NONE ? "" : ", against ", o->against == PEER_NONE ? "" : peer);
     printf("%9s %11s %9s %8s %10s %10s %10s %8s %8s %6s %6s %7s", "size", "count", "type", "op",
            "min us", "median us", "p99 us", "alg GB/s", "bus GB/s", "wrong", "msgs", "trip us");
     if (o->against != PEER_NONE)

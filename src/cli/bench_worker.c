@@ -7,6 +7,7 @@
 #include "cli/bench_peer.h"
 #include "cli/bench_report.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -216,6 +217,22 @@ static bool lead(leader *l, int board_fd)
     return ok;
 }
 
+/* The rank-th processor that we may use. Only this thread: the library's own may go where there is
+ * room, and the library has already counted the processors. */
+static void bind_to_core(int rank)
+{
+    cpu_set_t allowed, one;
+    CPU_ZERO(&one);
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+        return;
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        if (CPU_ISSET(cpu, &allowed) && rank-- == 0)
+            CPU_SET(cpu, &one);
+    }
+    if (CPU_COUNT(&one) == 1)
+        sched_setaffinity(0, sizeof one, &one);
+}
+
 int bench_worker(const bench_options *o, int board_fd)
 {
     board *b = board_map(board_fd);
@@ -223,6 +240,8 @@ int bench_worker(const bench_options *o, int board_fd)
         fprintf(stderr, "rueda bench: %s\n", b == NULL ? status_text() : rueda_error());
         return 1;
     }
+    if (o->bind)
+        bind_to_core(rueda_rank());
     leader l = {.options = o, .engine = bench_engine(b, o->shared)};
     const bool ok = rueda_rank() == 0 ? lead(&l, board_fd) : slice_serve(&l.engine);
     if (!ok)

@@ -78,6 +78,18 @@ void control_notify_rank(segment *s, uint32_t rank)
     ring_if_asleep(s, rank);
 }
 
+bool control_shares_core(segment *s, uint32_t rank)
+{
+    const int32_t core = os_cpu_now() + 1; /* 0: never waited */
+    atomic_store_explicit(&segment_rank_at(s, rank)->bell.core, core, memory_order_relaxed);
+    for (uint32_t r = 0; r < s->header->ranks; r++) {
+        const segment_bell *bell = &segment_rank_at(s, r)->bell;
+        if (r != rank && atomic_load_explicit(&bell->core, memory_order_relaxed) == core)
+            return true;
+    }
+    return false;
+}
+
 uint32_t control_sleep_announce(segment *s, uint32_t rank)
 {
     segment_bell *bell = &segment_rank_at(s, rank)->bell;

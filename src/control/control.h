@@ -50,6 +50,10 @@ segment_contribution *control_part(const control_group *g, uint64_t round, uint1
 void control_notify(const control_group *g);
 void control_notify_rank(segment *s, uint32_t rank);
 
+/* Notes where this rank waits; true: another rank of the host waits on the same core, so that
+ * spinning would only keep it from what we wait for. */
+bool control_shares_core(segment *s, uint32_t rank);
+
 /* Sleeping is: announce it, look once more, sleep, take it back. */
 uint32_t control_sleep_announce(segment *s, uint32_t rank);
 void control_sleep(segment *s, uint32_t rank, uint32_t seen, uint64_t timeout_ns);

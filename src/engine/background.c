@@ -31,6 +31,16 @@ static void rest(engine *e, uint32_t *naps)
     *naps = nap ? *naps + 1 : 0;
 }
 
+/* Nothing has happened for a while: the memory of the last large operations goes back. */
+static void tidy(engine *e)
+{
+    if (atomic_load(&e->outstanding) > 0 || !drive_try(e))
+        return;
+    if (atomic_load(&e->outstanding) == 0)
+        sets_trim(e);
+    drive_leave(e);
+}
+
 static void *background_main(void *argument)
 {
     engine *e = argument;
@@ -42,6 +52,8 @@ static void *background_main(void *argument)
             engine_tell_waiters(e);
             naps = 0;
         } else {
+            if (naps == NAPS_BEFORE_SLEEP)
+                tidy(e);
             rest(e, &naps);
         }
     }

@@ -25,6 +25,7 @@ void drive_leave(engine *e)
 typedef struct patience {
     uint32_t polls;
     uint64_t since_ns; /* 0: the clock has not been read yet */
+    bool shares_core;  /* with another rank of the job */
 } patience;
 
 /* Whether to give the background thread's seat to a waiter, or because all is done. */
@@ -64,6 +65,14 @@ static void sleep_once(engine *e, const rueda_request *until, uint64_t deadline_
     watch_peers(e, os_now_ns());
 }
 
+/* How long to spin before the core is given away. */
+static uint64_t spin_ns(const engine *e, const patience *p, bool background)
+{
+    if (background)
+        return BACKGROUND_SPIN_NS;
+    return e->crowded || p->shares_core ? 0 : (uint64_t)e->settings.spin_us * 1000;
+}
+
 static void be_patient(engine *e, patience *p, const rueda_request *until, uint64_t deadline_ns,
                        bool background)
 {
@@ -72,11 +81,11 @@ static void be_patient(engine *e, patience *p, const rueda_request *until, uint6
         return;
     }
     const uint64_t now = os_now_ns();
-    if (p->since_ns == 0)
+    if (p->since_ns == 0) {
         p->since_ns = now;
-    const uint64_t spin = background   ? BACKGROUND_SPIN_NS
-                          : e->crowded ? 0
-                                       : (uint64_t)e->settings.spin_us * 1000;
+        p->shares_core = control_shares_core(&e->segment, (uint32_t)e->who.rank);
+    }
+    const uint64_t spin = spin_ns(e, p, background);
     const uint64_t yield = background ? 0 : (uint64_t)e->settings.yield_us * 1000;
     const uint64_t idle = now - p->since_ns;
     if (idle < spin)
@@ -89,12 +98,12 @@ static void be_patient(engine *e, patience *p, const rueda_request *until, uint6
 
 void drive(engine *e, const rueda_request *until, uint64_t deadline_ns, bool background)
 {
-    patience p = {0, 0};
+    patience p = {0};
     for (;;) {
         if (until != NULL && request_ended(until))
             return;
         if (engine_step(e)) {
-            p = (patience){0, 0};
+            p = (patience){0};
             continue;
         }
         if (background && background_done(e))

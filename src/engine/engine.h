@@ -55,6 +55,7 @@ struct process_set {
     queue queue;
     negotiation negotiation;
     transport_channel **channels;
+    exec_scratch *scratch;         /* by channel */
     uint64_t *begun, *done;        /* by channel: operations launched, and finished here */
     uint64_t launched[LANE_COUNT]; /* operations ever, decides the channel */
     operation_list flight[LANE_COUNT];
@@ -153,6 +154,9 @@ bool sets_drained(engine *e, operation *o);
 void watch_peers(engine *e, uint64_t now);
 rueda_status watch_open(engine *e);
 void watch_close(engine *e);
+
+/* sets.c: gives memory back that large operations have left; the caller drives, nothing is in flight. */
+void sets_trim(engine *e);
 
 /* background.c */
 rueda_status background_start(engine *e);

@@ -142,6 +142,7 @@ static rueda_status start(engine *e, operation *o, const record *r, const plan *
     const bool divides = average && postscale != 1.0 && sig->dtype < RUEDA_F16;
     const exec_launch launch = {.plan = p,
                                 .channel = s->channels[o->channel],
+                                .scratch = &s->scratch[o->channel],
                                 .sequence = s->begun[o->channel],
                                 .number = s->next_number++,
                                 .dtype = (rueda_dtype)sig->dtype,
@@ -262,8 +263,9 @@ static uint64_t sum_rows(const int64_t *rows, uint16_t count)
     return sum;
 }
 
-/* Chunks of IN and OUT and the output, as the collective wants them; *largest on any rank. */
-static rueda_status shape_operation(operation *o, const record *r, uint32_t chunks,
+/* Chunks of IN and OUT (`chunks` after it) and the output, as the collective wants them; `parts` are
+ * the plan's. *largest: of any rank. */
+static rueda_status shape_operation(operation *o, const record *r, uint32_t parts, uint32_t chunks,
                                     uint64_t *largest)
 {
     process_set *s = o->set;
@@ -276,8 +278,8 @@ static rueda_status shape_operation(operation *o, const record *r, uint32_t chun
     switch ((signature_kind)o->kind) {
     case SIGNATURE_BROADCAST:
         *largest =
-            split_evenly(in, chunks, elements, rueda_dtype_bytes((rueda_dtype)r->agreed.dtype));
-        memcpy(out, in, chunks * sizeof *in);
+            split_evenly(in, parts, elements, rueda_dtype_bytes((rueda_dtype)r->agreed.dtype));
+        memcpy(out, in, parts * sizeof *in);
         break;
     case SIGNATURE_ALLGATHER:
         in[0] = (exec_extent){0, elements};
@@ -319,7 +321,7 @@ static rueda_status launch_single(engine *e, process_set *s, record *r)
     o->kind = r->agreed.kind;
     o->entries[0] = r->launching;
     uint64_t largest;
-    status = shape_operation(o, r, chunks, &largest);
+    status = shape_operation(o, r, p->chunks, chunks, &largest);
     const bool has_data = r->agreed.kind < SIGNATURE_BARRIER;
     if (status == RUEDA_OK && has_data && largest == 0) {
         operation_finish(e, o, RUEDA_OK, "");

@@ -40,9 +40,10 @@ static rueda_status open_channels(engine *e, process_set *s)
 {
     const uint32_t channels = e->segment.header->channels;
     s->channels = calloc(channels, sizeof(transport_channel *));
+    s->scratch = calloc(channels, sizeof *s->scratch);
     s->begun = calloc(channels, sizeof *s->begun);
     s->done = calloc(channels, sizeof *s->done);
-    if (s->channels == NULL || s->begun == NULL || s->done == NULL)
+    if (s->channels == NULL || s->scratch == NULL || s->begun == NULL || s->done == NULL)
         return status_fail(RUEDA_ERR_MEMORY, "out of memory for a process set");
     rueda_status status = RUEDA_OK;
     for (uint32_t c = 0; c < channels && status == RUEDA_OK; c++)
@@ -68,7 +69,10 @@ static void release(engine *e, process_set *s)
 {
     for (uint32_t c = 0; s->channels != NULL && c < e->segment.header->channels; c++)
         transport_shm.close(s->channels[c]);
+    for (uint32_t c = 0; s->scratch != NULL && c < e->segment.header->channels; c++)
+        exec_scratch_free(&s->scratch[c]);
     free(s->channels);
+    free(s->scratch);
     free(s->begun);
     free(s->done);
     plans_free(s);
@@ -94,6 +98,15 @@ void sets_unmake(engine *e, int32_t id)
     pthread_mutex_lock(&e->sets_lock);
     release(e, &e->sets[id]);
     pthread_mutex_unlock(&e->sets_lock);
+}
+
+void sets_trim(engine *e)
+{
+    for (int32_t i = 0; i < RUEDA_MAX_SETS; i++) {
+        process_set *s = &e->sets[i];
+        for (uint32_t c = 0; s->exists && s->member && c < e->segment.header->channels; c++)
+            exec_scratch_free(&s->scratch[c]);
+    }
 }
 
 static bool same_ranks(const process_set *s, const signature *wanted)

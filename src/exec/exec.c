@@ -72,20 +72,35 @@ static bool slots_suffice(const exec_op *o)
 
 static rueda_status take_memory(exec_op *o)
 {
+    if (!o->bound.plan->layout.adasum)
+        return RUEDA_OK;
+    o->coefficients = calloc(o->bound.tensor_count, 2 * sizeof *o->coefficients);
+    o->norms = calloc(o->bound.tensor_count, sizeof *o->norms);
+    if (o->coefficients == NULL || o->norms == NULL)
+        return status_fail(RUEDA_ERR_MEMORY, "out of memory for an Adasum operation");
+    return RUEDA_OK;
+}
+
+void exec_scratch_free(exec_scratch *s)
+{
+    free(s->memory);
+    *s = (exec_scratch){NULL, 0};
+}
+
+/* Only when the channel's earlier operation is done: it used the same memory. */
+static rueda_status take_scratch(exec_op *o)
+{
+    exec_scratch *s = o->bound.scratch;
     const exec_tensor *last = &o->bound.tensors[o->bound.tensor_count - 1];
-    if (o->bound.plan->uses_work) {
-        o->work = aligned_alloc(
-            OS_CACHE_LINE, round_up((last->offset + last->count) * o->element + 1, OS_CACHE_LINE));
-        if (o->work == NULL)
-            return status_fail(RUEDA_ERR_MEMORY,
-                               "out of memory for the work space of an operation");
+    const size_t needed = round_up((last->offset + last->count) * o->element + 1, OS_CACHE_LINE);
+    if (s->bytes < needed) {
+        exec_scratch_free(s);
+        s->memory = aligned_alloc(OS_CACHE_LINE, needed);
+        if (s->memory == NULL)
+            return status_fail(RUEDA_ERR_MEMORY, "no %zu bytes for the work of an operation", needed);
+        s->bytes = needed;
     }
-    if (o->bound.plan->layout.adasum) {
-        o->coefficients = calloc(o->bound.tensor_count, 2 * sizeof *o->coefficients);
-        o->norms = calloc(o->bound.tensor_count, sizeof *o->norms);
-        if (o->coefficients == NULL || o->norms == NULL)
-            return status_fail(RUEDA_ERR_MEMORY, "out of memory for an Adasum operation");
-    }
+    o->work = s->memory;
     return RUEDA_OK;
 }
 
@@ -119,7 +134,6 @@ rueda_status exec_start(exec_op *o, const exec_launch *launch, const kernel_tabl
 
 void exec_fini(exec_op *o)
 {
-    free(o->work);
     free(o->coefficients);
     free(o->norms);
     free(o->messages);
@@ -139,19 +153,22 @@ static bool peer_reached(exec_op *o, uint16_t peer, uint64_t value)
 }
 
 /* Our slots, sums and addresses are free when all peers have finished the previous operation. */
-static bool enter(exec_op *o)
+static rueda_status enter(exec_op *o)
 {
     const plan *p = o->bound.plan;
     for (uint16_t i = 0; p->uses_peers && i < p->layout.ranks; i++) {
         if (i != o->index && !peer_reached(o, i, flag_value(o, 0)))
-            return false;
+            return RUEDA_OK;
     }
+    const rueda_status status = p->uses_work ? take_scratch(o) : RUEDA_OK;
+    if (status != RUEDA_OK)
+        return status;
     if (p->layout.mapped)
         publish_addresses(o);
     o->entered = true;
     if (p->phase_count > 0)
         enter_phase(o);
-    return true;
+    return RUEDA_OK;
 }
 
 static void set_flag(exec_op *o, uint64_t value)
@@ -264,8 +281,9 @@ rueda_status exec_run(exec_op *o, uint32_t budget, exec_result *result, bool *mo
     *result = EXEC_BLOCKED;
     o->waiting_for = -1;
     if (!o->entered) {
-        if (!enter(o))
-            return RUEDA_OK;
+        const rueda_status status = enter(o);
+        if (status != RUEDA_OK || !o->entered)
+            return status;
         *moved = true;
     }
     while (in_phase(o)) {

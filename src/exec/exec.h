@@ -34,10 +34,20 @@ typedef struct exec_norms {
     double leaves;   /* of all ranks' inputs, added up */
 } exec_norms;
 
+/* Private memory that operations of a channel use one after the other: taking it anew each time would
+ * cost a page fault for every 4 KiB. Grows as needed. */
+typedef struct exec_scratch {
+    uint8_t *memory;
+    size_t bytes;
+} exec_scratch;
+
+void exec_scratch_free(exec_scratch *s);
+
 /* Everything a launch binds; pointers stay the caller's and must outlive the operation. */
 typedef struct exec_launch {
     const plan *plan;
     transport_channel *channel;
+    exec_scratch *scratch; /* of the channel */
     uint64_t sequence; /* of the channel */
     uint64_t number;   /* of the operation in the set; travels with messages */
     rueda_dtype dtype;
@@ -58,7 +68,7 @@ typedef struct exec_op {
     const kernel_table *kernel;
     size_t element;       /* bytes */
     uint16_t index;       /* ours in the group */
-    uint8_t *work;        /* private memory of the plan, if it has any */
+    uint8_t *work;        /* the channel's scratch, if the plan uses it */
     double *coefficients; /* 2 per tensor, Adasum */
     exec_norms *norms;    /* per tensor, Adasum; valid when done */
 

@@ -46,6 +46,7 @@ typedef struct segment_header {
 typedef struct segment_bell {
     _Alignas(OS_CACHE_LINE) _Atomic uint32_t rings;
     _Atomic uint32_t sleeping;
+    _Atomic int32_t core; /* where the rank last waited */
 } segment_bell;
 
 typedef enum segment_state { SEGMENT_ABSENT, SEGMENT_HERE, SEGMENT_LEFT } segment_state;

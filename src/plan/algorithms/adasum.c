@@ -16,6 +16,7 @@ typedef struct adasum {
     const blocks_level *pending; /* the join that waits for COMBINE; NULL: raw */
     plan_buffer lower, upper;    /* where the two parts of a pending chunk are */
     bool started;                /* sums of this level have been set to 0 */
+    bool shares;                 /* some ranks are on the same host and read each other's sums */
 } adasum;
 
 /* ---- Parts of a level ------------------------------------------------------------------------ */
@@ -187,7 +188,10 @@ static void exchange_chunk(adasum *s, const blocks_level *level, uint32_t c)
 
 static void level_by_messages(adasum *s, const blocks_level *level)
 {
-    builder_loop(s->b, 2, 0);
+    if (s->shares)
+        builder_loop(s->b, 2, 0);
+    else
+        builder_loop_messages(s->b, 2);
     s->started = false;
     for (uint32_t c = 0; level->joins && c < s->tree.chunks; c++)
         if (blocks_owned(&s->tree, level, c))
@@ -198,7 +202,7 @@ static void level_by_messages(adasum *s, const blocks_level *level)
             dot(s, level, nothing(), own(s->b, kept_in(s), c), own(s->b, fetched_into(s), c));
     if (level->joins)
         now_pending(s, level);
-    builder_once(s->b, true);
+    builder_once(s->b, s->shares);
     exchange_sums(s, level);
     weigh(s, level);
 }
@@ -305,9 +309,26 @@ static void mapped(adasum *s)
 
 /* ---- Entry ----------------------------------------------------------------------------------- */
 
+/* Whether every block of `size` ranks lies on one host. */
+static bool blocks_fit_hosts(const uint16_t *host_of, unsigned ranks, unsigned size)
+{
+    for (unsigned q = 1; q < ranks; q++)
+        if (q % size != 0 && host_of[q] != host_of[q - 1])
+            return false;
+    return true;
+}
+
+static bool some_share_a_host(const uint16_t *host_of, unsigned ranks)
+{
+    for (unsigned q = 1; q < ranks; q++)
+        if (host_of[q] == host_of[q - 1])
+            return true;
+    return false;
+}
+
 const char *adasum_across_hosts(builder *b, unsigned block)
 {
-    adasum s = {.b = b};
+    adasum s = {.b = b, .shares = some_share_a_host(b->plan->layout.host_of, b->ranks)};
     uint32_t chunks = blocks_chunks(b->ranks);
     unsigned local_levels = 0;
     while ((1u << local_levels) < block)
@@ -334,15 +355,6 @@ static const char *on_one_host(builder *b)
         staged(&s);
     blocks_free(&s.tree);
     return NULL;
-}
-
-/* Whether every block of `size` ranks lies on one host. */
-static bool blocks_fit_hosts(const uint16_t *host_of, unsigned ranks, unsigned size)
-{
-    for (unsigned q = 1; q < ranks; q++)
-        if (q % size != 0 && host_of[q] != host_of[q - 1])
-            return false;
-    return true;
 }
 
 const char *adasum_allreduce(builder *b)

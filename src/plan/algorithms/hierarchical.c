@@ -108,7 +108,10 @@ static void combine_chunk(const hosts *h, uint32_t c)
 static void reduce_in_host(const hosts *h)
 {
     builder *b = h->b;
-    builder_loop(b, 2, h->chunks);
+    if (h->largest > 1)
+        builder_loop(b, 2, h->chunks);
+    else
+        builder_loop_messages(b, 2);
     for (uint32_t c = 0; c < h->chunks; c++)
         if (!owns(h, c))
             builder_copy(b, own(b, PLAN_SLOT, c), own(b, PLAN_IN, c), PLAN_PRESCALE);
@@ -202,7 +205,8 @@ const char *hierarchical_allreduce(builder *b)
         builder_chunks(b, h.chunks);
         reduce_in_host(&h);
         exchange_between_hosts(&h);
-        share_in_host(&h);
+        if (h.largest > 1)
+            share_in_host(&h);
     }
     free(h.first);
     return refusal;
