@@ -21,8 +21,8 @@ demo: build ## sum and Adasum on 4 workers, measured side by side
 test: ## everything: all suites, sanitizers, style, docs
 	@tools/test.sh
 
-bench: build ## measure allreduce on 2 workers
-	$(RUEDA) bench allreduce -np 2 --op sum --sizes 4,1K,64K,1M,16M,64M
+bench: build ## the measurements of bench/README.md, about 4 minutes
+	@bench/run.sh $(RUEDA)
 
 install: build ## to PREFIX (/usr/local), below DESTDIR
 	@tools/install.sh build/release

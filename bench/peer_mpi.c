@@ -124,6 +124,7 @@ int main(int argc, char **argv)
         MPI_Abort(MPI_COMM_WORLD, 2);
         return 2;
     }
+    board_bind(b, rank);
     slice_engine engine = {.board = b,
                            .team = BOARD_PEER,
                            .rank = rank,

@@ -20,7 +20,8 @@
 typedef enum bench_peer { PEER_NONE, PEER_SUM, PEER_OPENMPI, PEER_MPICH, PEER_GLOO } bench_peer;
 
 typedef struct bench_options {
-    const char *what; /* a collective, or a scenario */
+    const char *what;                      /* a collective, or a scenario */
+    const struct bench_scenario *scenario; /* NULL: a collective */
     plan_collective collective;
     int64_t ranks;
     uint64_t sizes[BENCH_SIZES_MAX]; /* bytes */

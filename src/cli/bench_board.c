@@ -2,6 +2,7 @@
 #include "cli/bench_board.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,19 @@
 #define NS_PER_S 1e9
 #define NS_PER_US 1e3
 
-board *board_create(int size, int *fd)
+/* The processors that we may use; a peer's launcher may hand its processes fewer. */
+static void note_cpus(board *b)
+{
+    cpu_set_t allowed;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+        return;
+    for (int cpu = 0, used = 0; cpu < CPU_SETSIZE && used < BOARD_CPUS; cpu++) {
+        if (CPU_ISSET(cpu, &allowed))
+            b->cpus[used++] = cpu;
+    }
+}
+
+board *board_create(int size, bool bind, int *fd)
 {
     void *base;
     if (os_shared_create(sizeof(board), fd) != RUEDA_OK)
@@ -23,14 +36,30 @@ board *board_create(int size, int *fd)
         return NULL;
     fcntl(*fd, F_SETFD, 0);
     board *b = base;
+    b->bytes = sizeof *b;
     b->size = size;
+    b->bind = bind;
+    note_cpus(b);
     return b;
 }
 
 board *board_map(int fd)
 {
     void *base;
-    return os_shared_map(fd, sizeof(board), &base) == RUEDA_OK ? base : NULL;
+    if (os_shared_map(fd, sizeof(board), &base) != RUEDA_OK)
+        return NULL;
+    board *b = base;
+    return b->bytes == sizeof *b ? b : NULL;
+}
+
+void board_bind(const board *b, int rank)
+{
+    cpu_set_t one;
+    if (!b->bind || rank >= BOARD_CPUS)
+        return;
+    CPU_ZERO(&one);
+    CPU_SET(b->cpus[rank], &one);
+    sched_setaffinity(0, sizeof one, &one);
 }
 
 /* Sleeps until *word is at least `target` (they only grow). False: the deadline has passed. */

@@ -16,6 +16,7 @@
 
 #define BOARD_SAMPLES 32768 /* timed iterations of one slice, at most */
 #define BOARD_ERROR_MAX 256
+#define BOARD_CPUS 256 /* ranks beyond are not bound */
 
 typedef enum board_team { BOARD_OURS, BOARD_PEER, BOARD_TEAMS } board_team;
 typedef enum board_kind { BOARD_MEASURE, BOARD_QUIT } board_kind;
@@ -50,15 +51,23 @@ typedef struct board_state {
 } board_state;
 
 typedef struct board {
-    int size; /* members of each team */
+    size_t bytes; /* sizeof(board): a program of another build must not join */
+    int size;     /* members of each team */
+    bool bind;    /* each member keeps to a processor of its own */
+    int cpus[BOARD_CPUS];
+    uint64_t started_ns; /* when the ranks were launched, by os_now_ns */
     board_order what;
     board_state teams[BOARD_TEAMS];
 } board;
 
 /* Makes a board; the descriptor survives exec. NULL: see status_text. */
-board *board_create(int size, int *fd);
-/* Maps a board that another process made, by its descriptor. */
+board *board_create(int size, bool bind, int *fd);
+/* Maps a board that another process of the same build made, by its descriptor. */
 board *board_map(int fd);
+
+/* Keeps this thread to the rank-th processor, if the board says so. Not the process: an engine's own
+ * threads may go where there is room. After the engine's start, which counts the processors. */
+void board_bind(const board *b, int rank);
 
 /* The leader: gives an order, and waits at most timeout_s until every member has answered all orders
  * so far. False: time is up. */

@@ -1,6 +1,8 @@
 /* bench_command.c: `rueda bench`: understands the command line and starts the ranks. */
+#include "base/text.h"
 #include "cli/bench.h"
 #include "cli/bench_peer.h"
+#include "cli/bench_scenario.h"
 #include "cli/commands.h"
 #include "cli/launcher.h"
 #include "cli/options.h"
@@ -20,12 +22,16 @@
 #define SECONDS_MAX 3600.0
 #define SIZE_MAX_BYTES (UINT64_C(1) << 36)
 
-static const char usage[] = "rueda bench COLLECTIVE -np N [options]";
+static const char usage[] = "rueda bench WHAT -np N [options]";
 static const char about[] =
-    "Measures allreduce, allgather, broadcast, alltoall, reducescatter or barrier between N ranks of\n"
-    "this machine, through the public calls: submit, agree, run, wait. With --against the other side\n"
-    "runs in short slices between ours, so that both see the same machine.\n"
-    "Sizes are bytes, with K, M, G for 1024: --sizes 4,64K,16M.";
+    "Measures WHAT between N ranks of this machine through the public calls: submit, agree, run, wait.\n"
+    "WHAT is a collective (allreduce, allgather, broadcast, alltoall, reducescatter, barrier) or one of\n"
+    "  tensors   1,000 tensors of 4 KiB at once, against one of their total\n"
+    "  behind    4 KiB submitted behind 256 MiB: which ends first, and when\n"
+    "  idle      what a job costs that does nothing for 5 s\n"
+    "  startup   from the launch to the first result, and a new start in the same process\n"
+    "With --against the other side runs in short slices between ours, so that both see the same\n"
+    "machine. Sizes are bytes, with K, M, G for 1024: --sizes 4,64K,16M.";
 
 /* The words as they were written. */
 typedef struct words {
@@ -153,7 +159,7 @@ static int check_combination(const bench_options *o)
         return options_complain("bench", "--op average has no meaning for bool");
     if (o->against == PEER_SUM && o->op != RUEDA_ADASUM)
         return options_complain("bench", "--against sum is for adasum; add --op adasum");
-    if (o->against > PEER_SUM && (o->op == RUEDA_ADASUM || o->op == RUEDA_AVERAGE))
+    if (o->against > PEER_SUM && o->op == RUEDA_AVERAGE)
         return options_complain("bench", "%s has no %s; choose another --op",
                                 bench_peer_name(o->against), rueda_op_name(o->op));
     if (o->against > PEER_SUM &&
@@ -168,15 +174,26 @@ static int check_combination(const bench_options *o)
     return 0;
 }
 
+static int complain_unknown(const char *what)
+{
+    text_nearest nearest = text_nearest_to(what);
+    for (int i = 0; i < PLAN_COLLECTIVE_COUNT; i++)
+        text_nearest_offer(&nearest, plan_collective_name((plan_collective)i));
+    for (const bench_scenario *s = bench_scenario_list(); s->name != NULL; s++)
+        text_nearest_offer(&nearest, s->name);
+    if (nearest.best != NULL)
+        return options_complain("bench", "cannot measure %s; did you mean %s?", what, nearest.best);
+    return options_complain("bench", "cannot measure %s; rueda bench --help lists what it can",
+                            what);
+}
+
 static int understand(const words *w, bench_options *o)
 {
     if (w->what == NULL)
-        return options_complain("bench", "which collective? write: %s", usage);
-    if (!plan_collective_parse(w->what, &o->collective))
-        return options_complain("bench",
-                                "unknown collective %s; give allreduce, allgather, broadcast, "
-                                "alltoall, reducescatter or barrier",
-                                w->what);
+        return options_complain("bench", "what shall be measured? write: %s", usage);
+    o->scenario = bench_scenario_find(w->what);
+    if (o->scenario == NULL && !plan_collective_parse(w->what, &o->collective))
+        return complain_unknown(w->what);
     o->what = w->what;
     o->algorithm = w->algorithm;
     o->transport = w->transport;
@@ -246,7 +263,8 @@ static int start_ranks(const bench_options *o, int argc, char **argv)
 {
     char fd_text[16];
     int fd;
-    if (board_create((int)o->ranks, &fd) == NULL) {
+    board *b = board_create((int)o->ranks, o->bind, &fd);
+    if (b == NULL) {
         fprintf(stderr, "rueda bench: %s\n", status_text());
         return EXIT_FAILURE;
     }
@@ -264,6 +282,7 @@ static int start_ranks(const bench_options *o, int argc, char **argv)
         command[used++] = argv[i];
     setenv("RUEDA_ALGORITHM", o->algorithm, 1);
     setenv("RUEDA_TRANSPORT", o->transport, 1);
+    b->started_ns = os_now_ns();
     const int result = launch_job(&(launch_options){.ranks = (int)o->ranks, .command = command});
     free(command);
     return result;

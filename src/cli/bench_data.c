@@ -115,6 +115,8 @@ static double type_limit(rueda_dtype dtype)
         return 60000;
     case RUEDA_F64:
         return DBL_MAX / 16;
+    case RUEDA_I64: /* what we expect is computed in double */
+        return 0x1p53;
     case RUEDA_F32:
     case RUEDA_BF16:
         return FLT_MAX / 16;

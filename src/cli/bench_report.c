@@ -135,17 +135,17 @@ static const char *size_text(uint64_t bytes, char *text, size_t room)
 static void text_time(double us)
 {
     if (!isfinite(us))
-        printf(" %10s", "-");
+        printf(" %9s", "-");
     else
-        printf(" %10.*f", us < 10 ? 2 : us < 1000 ? 1 : 0, us);
+        printf(" %9.*f", us < 10 ? 2 : us < 1000 ? 1 : 0, us);
 }
 
 static void text_ratio(double ratio)
 {
     if (!isfinite(ratio))
-        printf(" %8s", "-");
+        printf(" %7s", "-");
     else
-        printf(" %7.2fx", ratio);
+        printf(" %6.2fx", ratio);
 }
 
 /* Adasum does more than a sum: there the question is what it costs, not how much faster it is. */
@@ -157,13 +157,14 @@ static double shown(const bench_options *o, double ratio)
 static void text_row(const bench_options *o, const row *r, bool peer)
 {
     char size[32];
-    printf("%9s %11llu %9s %8s", size_text(r->bytes, size, sizeof size),
+    printf("%8s %10llu %8s %7s", size_text(r->bytes, size, sizeof size),
            (unsigned long long)r->count, rueda_dtype_name(o->dtype), rueda_op_name(o->op));
     text_time(r->min);
     text_time(r->median);
     text_time(r->p99);
-    printf(" %8.2f %8.2f %6llu %6.2f %7.2f", r->algbw, r->busbw, (unsigned long long)r->wrong,
-           r->messages, r->trip);
+    printf(" %7.2f %7.2f %5llu %5.2f", r->algbw, r->busbw, (unsigned long long)r->wrong,
+           r->messages);
+    text_time(r->trip);
     if (peer) {
         text_time(r->peer_median);
         text_ratio(shown(o, r->ratio));
@@ -176,17 +177,18 @@ static void text_row(const bench_options *o, const row *r, bool peer)
 void report_head(const bench_options *o)
 {
     const char *peer = bench_peer_name(o->against);
+    const bool foreign_sum = o->against > PEER_SUM && o->op == RUEDA_ADASUM;
     if (o->json)
         return;
-    printf("%s of %d ranks, %s memory, transport %s, algorithm %s%s%s%s\n\n",
+    printf("%s of %d ranks, %s memory, transport %s, algorithm %s%s%s%s%s\n\n",
            plan_collective_name(o->collective), (int)o->ranks, o->shared ? "shared" : "private",
            o->transport, o->algorithm, o->bind ? ", each bound to a core" : "",
-           o->against == PEER_NONE ? "" : ", against ", o->against == PEER_NONE ? "" : peer);
-    printf("%9s %11s %9s %8s %10s %10s %10s %8s %8s %6s %6s %7s", "size", "count", "type", "op",
-           "min us", "median us", "p99 us", "alg GB/s", "bus GB/s", "wrong", "msgs", "trip us");
+           o->against == PEER_NONE ? "" : ", against ", o->against == PEER_NONE ? "" : peer,
+           foreign_sum ? "'s sum" : "");
+    printf("%8s %10s %8s %7s %9s %9s %9s %7s %7s %5s %5s %9s", "size", "count", "type", "op",
+           "min us", "median us", "p99 us", "algGB/s", "busGB/s", "wrong", "msgs", "trip us");
     if (o->against != PEER_NONE)
-        printf(" %10s %8s %8s %8s", peer, o->against == PEER_SUM ? "cost" : "faster", "near",
-               "far");
+        printf(" %9s %7s %7s %7s", peer, o->against == PEER_SUM ? "cost" : "faster", "near", "far");
     putchar('\n');
     fflush(stdout);
 }
@@ -203,21 +205,18 @@ void report_row(const bench_options *o, uint64_t bytes, bench_side *ours, bench_
 
 void report_foot(const bench_options *o)
 {
+    const bool cost = o->against == PEER_SUM;
     if (o->json)
         return;
-    puts(
-        "\nTimes are rank 0's, from the call to the result, over all measured operations. alg: size by"
-        "\nmedian time; bus: what that asks of each link. wrong: elements that are not as expected, on"
-        "\nall ranks. msgs: control messages an operation. trip: a cache line's round trip between the"
-        "\nfirst two ranks.");
-    if (o->against == PEER_SUM)
-        puts(
-            "sum: its median us in slices between ours. cost: our time by that of sum, over all slices,"
-            "\nand over those with the cores near each other (trip below 0.25 us) and far.");
-    else if (o->against != PEER_NONE)
-        printf(
-            "%s: its median us in slices between ours. faster: its time by ours, over all slices,\n"
-            "and over those with the cores near each other (trip below 0.25 us) and far.\n",
-            bench_peer_name(o->against));
+    fputs(
+        "\nTimes are rank 0's, from the call to the result. wrong: elements that are not as expected,\n"
+        "on all ranks. algGB/s: size by median time; busGB/s: what that asks of each link. msgs: control\n"
+        "messages an operation. trip: a cache line's way to the other rank and back.\n",
+        stdout);
+    if (o->against != PEER_NONE)
+        printf("%s: its median us, in slices between ours. %s, over all slices\n"
+               "and over those with the cores near each other (trip below 0.25 us) or far.\n",
+               bench_peer_name(o->against),
+               cost ? "cost: our time by the time of sum" : "faster: its time by ours");
     fflush(stdout);
 }

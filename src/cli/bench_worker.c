@@ -6,8 +6,8 @@
 #include "cli/bench_engine.h"
 #include "cli/bench_peer.h"
 #include "cli/bench_report.h"
+#include "cli/bench_scenario.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -171,9 +171,9 @@ static bool measure_size(leader *l, uint64_t wanted_bytes)
     const uint64_t count =
         bench_data_round(o->collective, (wanted_bytes + width - 1) / width, (int)o->ranks);
     contender ours = make_contender(l, BOARD_OURS, o->op, count), peer = {0};
-    if (o->against != PEER_NONE)
+    if (o->against != PEER_NONE) /* nobody else has Adasum: their sum is what it must bear with */
         peer = make_contender(l, o->against == PEER_SUM ? BOARD_OURS : BOARD_PEER,
-                              o->against == PEER_SUM ? RUEDA_SUM : o->op, count);
+                              o->op == RUEDA_ADASUM ? RUEDA_SUM : o->op, count);
     const uint64_t start = os_now_ns();
     double seconds = 0;
     bool ok = true;
@@ -217,22 +217,6 @@ static bool lead(leader *l, int board_fd)
     return ok;
 }
 
-/* The rank-th processor that we may use. Only this thread: the library's own may go where there is
- * room, and the library has already counted the processors. */
-static void bind_to_core(int rank)
-{
-    cpu_set_t allowed, one;
-    CPU_ZERO(&one);
-    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
-        return;
-    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-        if (CPU_ISSET(cpu, &allowed) && rank-- == 0)
-            CPU_SET(cpu, &one);
-    }
-    if (CPU_COUNT(&one) == 1)
-        sched_setaffinity(0, sizeof one, &one);
-}
-
 int bench_worker(const bench_options *o, int board_fd)
 {
     board *b = board_map(board_fd);
@@ -240,10 +224,11 @@ int bench_worker(const bench_options *o, int board_fd)
         fprintf(stderr, "rueda bench: %s\n", b == NULL ? status_text() : rueda_error());
         return 1;
     }
-    if (o->bind)
-        bind_to_core(rueda_rank());
+    board_bind(b, rueda_rank());
     leader l = {.options = o, .engine = bench_engine(b, o->shared)};
-    const bool ok = rueda_rank() == 0 ? lead(&l, board_fd) : slice_serve(&l.engine);
+    const bool ok = o->scenario != NULL ? o->scenario->run(o, b)
+                    : rueda_rank() == 0 ? lead(&l, board_fd)
+                                        : slice_serve(&l.engine);
     if (!ok)
         return 1;
     return rueda_shutdown() != RUEDA_OK;

@@ -38,7 +38,7 @@ static bool background_done(const engine *e)
 
 static bool has_mail(engine *e)
 {
-    for (int32_t i = 0; i < RUEDA_MAX_SETS; i++) {
+    for (int32_t i = 0; i < e->set_limit; i++) {
         process_set *s = &e->sets[i];
         if (s->exists && s->member && queue_has_mail(&s->queue))
             return true;

@@ -46,16 +46,26 @@ static rueda_status prove(plan_collective collective, plan_algorithm algorithm, 
     return status;
 }
 
+/* What plan_build cannot see: equal splits, and that a sum is wanted where Adasum is forced. */
+static bool may_be_forced(plan_algorithm forced, const plan_choice *choice)
+{
+    if (forced == PLAN_ALGORITHM_BRUCK && choice->collective == PLAN_ALLTOALL)
+        return choice->equal_parts;
+    return forced != PLAN_ALGORITHM_AUTO && (forced != PLAN_ALGORITHM_ADASUM || choice->adasum);
+}
+
+static plan_algorithm choose(const engine *e, const plan_choice *choice)
+{
+    bool unused;
+    return may_be_forced(e->forced, choice) ? e->forced : plan_select(choice, &unused);
+}
+
 /* A forced algorithm that does not serve this collective gives way to the table's choice. */
-static plan *build(engine *e, plan_collective collective, plan_algorithm *algorithm,
-                   const plan_choice *choice, plan_layout *layout)
+static plan *build(plan_collective collective, plan_algorithm *algorithm, const plan_choice *choice,
+                   plan_layout *layout)
 {
     const char *why = NULL;
-    plan *built = NULL;
-    if (e->forced != PLAN_ALGORITHM_AUTO) {
-        *algorithm = e->forced;
-        built = plan_build(collective, *algorithm, layout, &why);
-    }
+    plan *built = plan_build(collective, *algorithm, layout, &why);
     if (built == NULL) {
         bool unused;
         *algorithm = plan_select(choice, &unused);
@@ -65,12 +75,6 @@ static plan *build(engine *e, plan_collective collective, plan_algorithm *algori
         status_fail(RUEDA_ERR_INTERNAL, "no plan for %s: %s", plan_collective_name(collective),
                     why == NULL ? "out of memory" : why);
     return built;
-}
-
-static plan_algorithm choose(const engine *e, const plan_choice *choice)
-{
-    bool unused;
-    return e->forced != PLAN_ALGORITHM_AUTO ? e->forced : plan_select(choice, &unused);
 }
 
 rueda_status plans_get(engine *e, process_set *s, plan_collective collective,
@@ -85,8 +89,8 @@ rueda_status plans_get(engine *e, process_set *s, plan_collective collective,
     planned *made = malloc(sizeof *made);
     if (made == NULL)
         return status_fail(RUEDA_ERR_MEMORY, "out of memory for a plan");
-    plan_algorithm used;
-    plan *built = build(e, collective, &used, choice, &layout);
+    plan_algorithm used = wanted;
+    plan *built = build(collective, &used, choice, &layout);
     rueda_status status = built == NULL ? RUEDA_ERR_INTERNAL : RUEDA_OK;
     if (status == RUEDA_OK && e->settings.verify)
         status = prove(collective, used, layout);

@@ -185,7 +185,7 @@ bool engine_step(engine *e)
         return true;
     }
     bool moved = run_set_operation(e);
-    for (int32_t i = 0; i < RUEDA_MAX_SETS && e->broken == RUEDA_OK; i++) {
+    for (int32_t i = 0; i < e->set_limit && e->broken == RUEDA_OK; i++) {
         process_set *s = &e->sets[i];
         if (!s->exists || !s->member)
             continue;

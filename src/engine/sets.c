@@ -90,6 +90,8 @@ rueda_status sets_make(engine *e, int32_t id, const int64_t *ranks, uint32_t cou
         status = equip(e, s, id);
     if (status != RUEDA_OK)
         release(e, s);
+    else if (id >= e->set_limit)
+        e->set_limit = id + 1;
     return status;
 }
 
@@ -102,7 +104,7 @@ void sets_unmake(engine *e, int32_t id)
 
 void sets_trim(engine *e)
 {
-    for (int32_t i = 0; i < RUEDA_MAX_SETS; i++) {
+    for (int32_t i = 0; i < e->set_limit; i++) {
         process_set *s = &e->sets[i];
         for (uint32_t c = 0; s->exists && s->member && c < e->segment.header->channels; c++)
             exec_scratch_free(&s->scratch[c]);

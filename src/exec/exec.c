@@ -235,7 +235,7 @@ static rueda_status run_step(exec_op *o, const plan_step *step, bool *blocked, b
 
 static bool has_piece(const exec_op *o, const plan_step *step)
 {
-    return step->kind == PLAN_PUBLISH ||
+    return step->kind == PLAN_PUBLISH || step->kind == PLAN_FENCE ||
            (step->stage <= o->tick && o->tick - step->stage < o->pieces);
 }
 

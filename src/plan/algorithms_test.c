@@ -11,7 +11,8 @@
 #include <cmocka.h>
 
 #define MOST_RANKS 33
-#define MOST_TRAFFIC 1.3 /* times the least bytes */
+#define MOST_TRAFFIC 1.3        /* times the least bytes */
+#define MOST_TRAFFIC_MAPPED 1.8 /* of Adasum in the callers' memory */
 
 /* ---- Proofs ---------------------------------------------------------------------------------- */
 
@@ -176,7 +177,7 @@ static void other_forms_move_little(void **state)
                 layout.host_of = spread_over_hosts(host_of, ranks, how);
                 plan_algorithm a = adasum ? PLAN_ALGORITHM_ADASUM : PLAN_ALGORITHM_HIERARCHICAL;
                 assert_true(team_build(&t, PLAN_ALLREDUCE, a, layout));
-                assert_true(traffic_ratio(&t) <= (adasum && layout.mapped ? 1.6 : MOST_TRAFFIC));
+                assert_true(traffic_ratio(&t) <= (adasum && layout.mapped ? MOST_TRAFFIC_MAPPED : MOST_TRAFFIC));
                 team_free(&t);
             }
 }
@@ -211,7 +212,7 @@ static void ring_has_many_orders(void **state)
     team_free(&t);
 }
 
-/* Nobody receives or reads much more than the others: no algorithm gathers to one rank. */
+/* The most common plan of all is as short as it can be. */
 static void two_ranks_take_eight_steps(void **state)
 {
     (void)state;

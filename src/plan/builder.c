@@ -106,18 +106,19 @@ static void emit_await(builder *b, unsigned q, unsigned stage, unsigned lag)
 static void await_once(builder *b, unsigned q, unsigned stage)
 {
     uint32_t stamp = (b->plan->phase_count + 1) << 8 | stage;
-    if (b->settled || q == b->rank || !builder_same_host(b, q) || b->awaited[q] == stamp)
+    if (q == b->rank || !builder_same_host(b, q) || b->awaited[q] == stamp)
         return;
     b->awaited[q] = stamp;
     emit_await(b, q, stage, 1);
 }
 
-/* Calls visit for each peer whose memory the step names. A message names only own memory. */
+/* Calls visit for each peer that a step may have to wait for: whose memory it names, unless that is
+ * settled. A message names only own memory. */
 static void each_peer(builder *b, const plan_step *step,
                       void (*visit)(builder *b, unsigned q, unsigned stage))
 {
     const plan_operand *operands[] = {&step->dst, &step->a, &step->b};
-    if (is_message(step))
+    if (is_message(step) || step->zero)
         return;
     if (step->kind == PLAN_WEIGH) {
         for (unsigned q = step->a.rank; q < (unsigned)step->a.rank + step->lag; q++)
@@ -131,7 +132,7 @@ static void each_peer(builder *b, const plan_step *step,
 
 static void mark_later(builder *b, unsigned q, unsigned stage)
 {
-    if (stage >= 1 && !b->settled)
+    if (stage >= 1)
         b->marks[q] |= AWAITED_LATER;
 }
 
@@ -208,7 +209,9 @@ static void emit_with_edges(builder *b, const plan_step *step, bool *slots_free)
         slots_free[step->stage] = true;
         await_slot_readers(b, step->stage);
     }
-    emit(b, *step);
+    plan_step final = *step;
+    final.zero = 0;
+    emit(b, final);
     if (!is_message(step))
         return;
     if (step->kind != PLAN_RECV)
@@ -244,42 +247,36 @@ static void close_phase(builder *b)
 
 /* ---- Phases ---------------------------------------------------------------------------------- */
 
-static void open_phase(builder *b, plan_phase phase, bool settled)
+static void open_phase(builder *b, plan_phase phase)
 {
     close_phase(b);
     b->phase = phase;
-    b->settled = settled;
     b->open = true;
+    b->settled = false;
     b->stage = 0;
 }
 
 void builder_loop(builder *b, unsigned depth, unsigned cells)
 {
-    open_phase(b,
-               (plan_phase){.depth = (uint16_t)depth, .cells = (uint16_t)cells, .publishes = true},
-               false);
-}
-
-void builder_loop_settled(builder *b, unsigned depth, unsigned cells)
-{
-    builder_loop(b, depth, cells);
-    b->settled = true;
+    open_phase(
+        b, (plan_phase){.depth = (uint16_t)depth, .cells = (uint16_t)cells, .publishes = true});
 }
 
 void builder_loop_messages(builder *b, unsigned depth)
 {
-    open_phase(b, (plan_phase){.depth = (uint16_t)depth}, false);
+    open_phase(b, (plan_phase){.depth = (uint16_t)depth});
 }
 
 void builder_once(builder *b, bool publishes)
 {
-    open_phase(b, (plan_phase){.depth = 1, .once = true, .publishes = publishes}, false);
+    open_phase(b, (plan_phase){.depth = 1, .once = true, .publishes = publishes});
 }
 
 static void draft(builder *b, plan_step step)
 {
     b->drafts = grow(b, b->drafts, b->draft_count, &b->draft_capacity, sizeof *b->drafts);
     step.stage = b->stage;
+    step.zero = b->settled;
     if (!b->failed)
         b->drafts[b->draft_count++] = step;
 }
@@ -299,6 +296,11 @@ void builder_meet(builder *b, unsigned first, unsigned end)
 void builder_stage(builder *b, unsigned stage)
 {
     b->stage = (uint8_t)stage;
+}
+
+void builder_settled(builder *b, bool settled)
+{
+    b->settled = settled;
 }
 
 void builder_read_by(builder *b, unsigned q)

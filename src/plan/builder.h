@@ -23,11 +23,12 @@ typedef struct builder {
     plan *plan;
     uint16_t ranks, rank; /* of plan->layout, for short */
     uint8_t stage;        /* of the steps added now */
-    bool failed, open, settled;
+    bool settled;         /* they need no AWAIT */
+    bool failed, open;
     uint32_t step_capacity, phase_capacity;
 
-    plan_phase phase; /* the open one */
-    plan_step *drafts;
+    plan_phase phase;  /* the open one */
+    plan_step *drafts; /* its data steps; `zero` marks settled ones */
     uint32_t draft_count, draft_capacity;
 
     builder_transfer *transfers; /* started in this tick and not fenced */
@@ -48,8 +49,6 @@ void builder_chunks(builder *b, uint32_t chunks);
 /* Opens a looping phase of `depth` stages in which peers read each other's memory; slots are cut
  * into `cells`. Closes the phase before it. Stages start at 0. */
 void builder_loop(builder *b, unsigned depth, unsigned cells);
-/* The same for memory of peers that was complete before the phase: no AWAIT inside. */
-void builder_loop_settled(builder *b, unsigned depth, unsigned cells);
 /* A looping phase of messages and private memory only. */
 void builder_loop_messages(builder *b, unsigned depth);
 /* A phase of one tick. */
@@ -60,7 +59,10 @@ void builder_meet(builder *b, unsigned first, unsigned end);
 /* The same inside an open `once` phase. */
 void builder_meet_here(builder *b, unsigned first, unsigned end);
 
+/* Steps added to the open phase from now on belong to this stage. */
 void builder_stage(builder *b, unsigned stage);
+/* Whether what they read from peers was complete before the phase, and needs no AWAIT in it. */
+void builder_settled(builder *b, bool settled);
 /* In the open phase, rank q reads this rank's slots. Needed for a q whose slots this rank does not
  * read itself. */
 void builder_read_by(builder *b, unsigned q);

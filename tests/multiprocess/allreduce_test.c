@@ -14,33 +14,22 @@ static const int rank_counts[] = {1, 2, 3, 4, 5, 8};
 static const size_t sizes[] = {0, 1, 17, 1001};
 #define SIZES (sizeof sizes / sizeof sizes[0])
 
-static const char *const memory_names[] = {"private", "shared", "mixed"};
-
-static void name_trial(trial *t)
-{
-    snprintf(t->name, sizeof t->name, "%s.%s.%zu.%s.%s.%g.%g", rueda_dtype_name(t->recipe.dtype),
-             rueda_op_name(t->recipe.op), t->count, t->in_place ? "in" : "out",
-             memory_names[t->memory], t->recipe.prescale, t->recipe.postscale);
-    doing("allreduce %s", t->name);
-}
-
 /* All sizes of one recipe, in flight together: they may be fused. */
 static void try_recipe(recipe r, memory_kind memory)
 {
-    trial trials[2 * SIZES];
+    task tasks[2 * SIZES];
     size_t count = 0;
     if (!recipe_has_meaning(&r))
         return;
     for (size_t i = 0; i < 2 * SIZES; i++) {
         r.seed++;
-        trials[i] = (trial){.recipe = r, .count = sizes[i / 2], .in_place = i % 2, .memory = memory};
-        name_trial(&trials[i]);
-        trial_submit(&trials[i]);
+        tasks[i] = (task){.recipe = r, .count = sizes[i / 2], .in_place = i % 2, .memory = memory};
+        task_name(&tasks[i]);
+        task_submit(&tasks[i]);
         count++;
     }
     for (size_t i = 0; i < count; i++) {
-        doing("wait for %s", trials[i].name);
-        trial_finish(&trials[i]);
+        task_finish(&tasks[i]);
     }
 }
 
@@ -105,14 +94,14 @@ static void try_large(int rank, int size, const void *argument)
     CHECK_OK(rueda_init(NULL));
     for (size_t i = 0; i < 18; i++) {
         recipe r = RECIPE(dtypes[i % 6], i % 4 < 3 ? RUEDA_SUM : RUEDA_AVERAGE, i);
-        trial large = {.recipe = r, .count = 300001, .in_place = i / 6 % 2, .memory = i / 6};
-        trial small = {.recipe = r, .count = 33, .in_place = true, .memory = i / 6};
-        name_trial(&large);
-        name_trial(&small);
-        trial_submit(&large);
-        trial_submit(&small);
-        trial_finish(&small);
-        trial_finish(&large);
+        task large = {.recipe = r, .count = 300001, .in_place = i / 6 % 2, .memory = i / 6};
+        task small = {.recipe = r, .count = 33, .in_place = true, .memory = i / 6};
+        task_name(&large);
+        task_name(&small);
+        task_submit(&large);
+        task_submit(&small);
+        task_finish(&small);
+        task_finish(&large);
     }
     CHECK_OK(rueda_shutdown());
 }

@@ -1,4 +1,8 @@
-/* tensors.h: tensors that tests submit, wait for and check. */
+/* tensors.h: operations that tests submit, wait for and check.
+ *
+ * A task is one operation of a process set. Inputs depend on the member's index in the set, so that
+ * every member knows what must come out.
+ */
 #ifndef RUEDA_TESTS_TENSORS_H
 #define RUEDA_TESTS_TENSORS_H
 
@@ -16,27 +20,45 @@ typedef enum memory_kind {
 void *memory_take(memory_kind kind, size_t bytes);
 void memory_give(memory_kind kind, void *memory);
 
-/* One allreduce of a one-dimensional tensor: submitted, then finished and checked. */
-typedef struct trial {
+typedef enum task_kind {
+    TASK_ALLREDUCE,
+    TASK_ALLGATHER,
+    TASK_BROADCAST,
+    TASK_ALLTOALL,
+    TASK_REDUCESCATTER,
+    TASK_BARRIER,
+    TASK_KIND_COUNT
+} task_kind;
+
+const char *task_kind_name(task_kind kind);
+
+/* How many rows each member has (allgather) or sends (alltoall): even, uneven with none on some, none
+ * but one, none at all, many. */
+enum { ROWS_EVEN, ROWS_UNEVEN, ROWS_ONE, ROWS_NONE, ROWS_MANY, ROWS_COUNT };
+size_t rows_of_member(int rows, int index);
+
+typedef struct task {
+    task_kind kind;
     recipe recipe;
-    size_t count;
-    bool in_place;
+    size_t count;  /* elements; reducescatter: rows; allgather, alltoall: one of ROWS_… */
+    size_t width;  /* elements of a row, at least 1 where there are rows */
+    int root;      /* broadcast: index in the set */
+    bool in_place; /* or, where the output has another size: the library provides it */
     memory_kind memory;
     int32_t set;
-    const int32_t *set_ranks; /* NULL: 0 … set_size−1 */
-    int set_size;             /* 0: all ranks of the job */
     char name[RUEDA_MAX_NAME + 1];
     /* while it runs */
     void *input, *output;
     rueda_request *request;
-} trial;
+} task;
 
-void trial_submit(trial *t);
+/* A name made of all that the task is; shown in reports. */
+void task_name(task *t);
+void task_submit(task *t);
 /* Waits, checks the result, and that an input that is not the output was left alone. */
-void trial_finish(trial *t);
-void trial_run(trial *t);
-
-/* The inputs of one rank in an operation that moves rows: `rows` × `width` elements. */
-void *rows_of(const recipe *r, int rank, size_t rows, size_t width, memory_kind memory);
+void task_finish(task *t);
+void task_run(task *t);
+/* Frees the memory of a task that has ended otherwise. */
+void task_drop(task *t);
 
 #endif

@@ -270,11 +270,13 @@ static void level_mapped(adasum *s, const blocks_level *level)
 {
     bool first = level == s->tree.level;
     builder_loop(s->b, first ? 1 : 2, 0);
+    builder_settled(s->b, true);
     s->started = false;
     for (uint32_t c = 0; level->joins && s->pending && c < s->tree.chunks; c++)
         if (blocks_owns(&s->tree, s->pending, c))
             combine_mapped(s, c);
     builder_stage(s->b, first ? 0 : 1);
+    builder_settled(s->b, false);
     for (uint32_t c = 0; level->joins && c < s->tree.chunks; c++)
         if (blocks_owns(&s->tree, level, c))
             dot(s, level, nothing(), part_of(level, c, level->lower),
@@ -290,10 +292,10 @@ static void mapped(adasum *s)
     builder *b = s->b;
     const blocks_level *last = &s->tree.level[s->tree.levels - 1];
     builder_once(b, true);
-    builder_meet(b, 0, b->ranks);
     for (unsigned k = 0; k < s->tree.levels; k++)
         level_mapped(s, &s->tree.level[k]);
     builder_loop(b, 2, 0);
+    builder_settled(b, true);
     for (uint32_t c = 0; c < s->tree.chunks; c++) {
         if (!blocks_owns(&s->tree, last, c))
             continue;
@@ -301,6 +303,7 @@ static void mapped(adasum *s)
         builder_copy(b, own(b, PLAN_OUT, c), own(b, PLAN_OUT, c), PLAN_POSTSCALE);
     }
     builder_stage(b, 1);
+    builder_settled(b, false);
     for (uint32_t c = 0; c < s->tree.chunks; c++)
         if (!blocks_owns(&s->tree, last, c))
             builder_copy(b, own(b, PLAN_OUT, c), at(PLAN_OUT, last->owner[c], c), 0);

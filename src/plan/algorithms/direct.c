@@ -18,11 +18,13 @@ static void let_everybody_read(builder *b)
         builder_read_by(b, nth_peer(b, n));
 }
 
-/* Callers' memory may be touched by peers only between these two. */
-static void open_mapped(builder *b)
+/* Callers' memory may be touched by peers only between these two. The loop itself needs no order. */
+static void open_mapped(builder *b, unsigned cells)
 {
     builder_once(b, true);
     builder_meet(b, 0, b->ranks);
+    builder_loop(b, 1, cells);
+    builder_settled(b, true);
 }
 
 static void close_mapped(builder *b)
@@ -83,8 +85,7 @@ static void allreduce_mapped(builder *b)
     unsigned r = b->rank;
     plan_operand out = own(b, PLAN_OUT, r);
     builder_chunks(b, b->ranks);
-    open_mapped(b);
-    builder_loop_settled(b, 1, b->ranks > 2 ? 1 : 0);
+    open_mapped(b, b->ranks > 2 ? 1 : 0);
     builder_reduce_in_order(b, out, own(b, PLAN_IN, r), own(b, PLAN_SLOT, 0), PLAN_IN, r, 0,
                             b->ranks);
     builder_copy(b, out, out, PLAN_POSTSCALE);
@@ -123,8 +124,7 @@ const char *direct_allgather(builder *b)
     plan_buffer source = mapped ? PLAN_IN : PLAN_SLOT;
     builder_chunks(b, b->ranks);
     if (mapped) {
-        open_mapped(b);
-        builder_loop_settled(b, 1, 0);
+        open_mapped(b, 0);
     } else {
         builder_loop(b, 2, 1);
         builder_copy(b, own(b, PLAN_SLOT, 0), own(b, PLAN_IN, 0), 0);
@@ -146,8 +146,7 @@ const char *direct_alltoall(builder *b)
     plan_buffer source = mapped ? PLAN_IN : PLAN_SLOT;
     builder_chunks(b, b->ranks);
     if (mapped) {
-        open_mapped(b);
-        builder_loop_settled(b, 1, 0);
+        open_mapped(b, 0);
     } else {
         builder_loop(b, 2, b->ranks);
         for (unsigned n = 0; n + 1 < b->ranks; n++) {
@@ -173,8 +172,7 @@ const char *direct_broadcast(builder *b)
     plan_buffer source = layout->mapped ? PLAN_IN : PLAN_SLOT;
     builder_chunks(b, 1);
     if (layout->mapped) {
-        open_mapped(b);
-        builder_loop_settled(b, 1, 0);
+        open_mapped(b, 0);
     } else {
         builder_loop(b, 2, 1);
     }

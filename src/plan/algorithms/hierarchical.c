@@ -167,8 +167,11 @@ static void exchange_between_hosts(const hosts *h)
 static void share_in_host(const hosts *h)
 {
     builder *b = h->b;
-    builder_meet(b, h->first[h->here], h->first[h->here + 1]);
+    unsigned first = h->first[h->here], end = h->first[h->here + 1];
+    builder_meet(b, first, end);
     builder_loop(b, 2, most_owned(h));
+    if (end - first == 1)
+        return;
     for (uint32_t c = 0; c < h->chunks; c++)
         if (owns(h, c))
             builder_copy(b, own(b, PLAN_SLOT, number_of(h, c)), own(b, PLAN_OUT, c), 0);

@@ -1,0 +1,283 @@
+/* sets_test.c: process sets: made at init, added and removed while running, overlapping, at work
+ * together.
+ * ctest: timeout=180 */
+#include "tensors.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void run_task_in(int32_t set, task_kind kind, int turn)
+{
+    task t = {.kind = kind,
+              .recipe = RECIPE(RUEDA_F32, RUEDA_SUM, (uint64_t)turn),
+              .count = kind == TASK_ALLGATHER || kind == TASK_ALLTOALL ? (size_t)(turn % ROWS_MANY) : 101,
+              .root = turn % rueda_set_size(set),
+              .in_place = turn % 2,
+              .set = set};
+    snprintf(t.name, sizeof t.name, "%s.%d", task_kind_name(kind), turn % 3);
+    task_run(&t);
+}
+
+static void run_all_kinds_in(int32_t set)
+{
+    for (int turn = 0; turn < 6 && rueda_set_rank(set) >= 0; turn++)
+        for (int kind = 0; kind < TASK_KIND_COUNT; kind++)
+            run_task_in(set, (task_kind)kind, turn);
+}
+
+/* Sets of a job of four: the even ranks, the odd ones, the last three, one alone. */
+static const int32_t even[] = {2, 0}, odd[] = {1, 3}, last[] = {3, 1, 2}, alone[] = {2};
+static const int32_t *const lists[] = {even, odd, last, alone};
+static const int32_t lengths[] = {2, 2, 3, 1};
+
+static void check_membership(int rank)
+{
+    int32_t ranks[4] = {-7, -7, -7, -7};
+    CHECK_EQUAL(rueda_set_size(0), 4);
+    CHECK_EQUAL(rueda_set_rank(0), rank);
+    CHECK_EQUAL(rueda_set_size(3), 3);
+    CHECK_EQUAL(rueda_set_rank(3), rank - 1);
+    CHECK_EQUAL(rueda_set_rank(1), rank % 2 == 0 ? rank / 2 : -1);
+    CHECK_EQUAL(rueda_set_ranks(3, ranks, 2), 3); /* sorted, and no more than there is room for */
+    CHECK(ranks[0] == 1 && ranks[1] == 2 && ranks[2] == -7);
+    CHECK_EQUAL(rueda_set_size(5), -1);
+    CHECK_EQUAL(rueda_set_rank(-1), -1);
+    CHECK_EQUAL(rueda_set_ranks(RUEDA_MAX_SETS, ranks, 4), -1);
+}
+
+static void use_first_sets(int rank, int size, const void *argument)
+{
+    (void)size, (void)argument;
+    const rueda_init_options options = {sizeof options, 4, lists, lengths};
+    CHECK_OK(rueda_init(&options));
+    check_membership(rank);
+    for (int32_t set = 0; set <= 4; set++)
+        run_all_kinds_in(set);
+    CHECK_OK(rueda_shutdown());
+}
+
+static void sets_given_at_init_work(void **state)
+{
+    (void)state;
+    run_ranks(4, use_first_sets, NULL);
+}
+
+/* Everything in flight at once, each rank in an order of its own. */
+static void use_sets_together(int rank, int size, const void *argument)
+{
+    (void)size, (void)argument;
+    const rueda_init_options options = {sizeof options, 4, lists, lengths};
+    dice own = {(unsigned long long)rank};
+    CHECK_OK(rueda_init(&options));
+    for (int iteration = 0; iteration < 25; iteration++) {
+        task tasks[40];
+        size_t order[40], count = 0;
+        shuffle(&own, order, 40);
+        for (size_t i = 0; i < 40; i++) {
+            const int32_t set = (int32_t)(order[i] % 5);
+            if (rueda_set_rank(set) < 0)
+                continue;
+            tasks[count] = (task){.recipe = RECIPE(RUEDA_I32, RUEDA_SUM, order[i]),
+                                  .count = 1 + order[i] * 300,
+                                  .in_place = true,
+                                  .set = set};
+            snprintf(tasks[count].name, RUEDA_MAX_NAME, "together.%zu", order[i] / 5);
+            task_submit(&tasks[count++]);
+        }
+        for (size_t i = 0; i < count; i++)
+            task_finish(&tasks[i]);
+    }
+    CHECK_OK(rueda_shutdown());
+}
+
+static void overlapping_sets_work_at_the_same_time(void **state)
+{
+    (void)state;
+    run_ranks(4, use_sets_together, NULL);
+}
+
+static void add_and_remove(int rank, int size, const void *argument)
+{
+    (void)argument;
+    CHECK_OK(rueda_init(NULL));
+    for (int i = 0; i < 40; i++) {
+        const int32_t members[] = {i % size, (i + 1) % size};
+        int32_t set = -1, again = -1, whole = -1;
+        doing("add and remove, turn %d", i);
+        CHECK_OK(rueda_add_process_set(members, 2, &set));
+        CHECK_EQUAL(set, 1); /* ids are used again */
+        CHECK_EQUAL(rueda_set_rank(set) >= 0, rank == members[0] || rank == members[1]);
+        CHECK_STATUS(rueda_add_process_set(members, 2, &again), RUEDA_ERR_ARGUMENT);
+        CHECK_SAYS("exists");
+        CHECK_EQUAL(again, -1);
+        CHECK_OK(rueda_add_process_set((int32_t[]){i % size}, 1, &whole));
+        CHECK_EQUAL(whole, 2);
+        if (i % 8 == 0)
+            run_all_kinds_in(set);
+        run_task_in(RUEDA_GLOBAL_SET, TASK_ALLREDUCE, i);
+        run_all_kinds_in(whole);
+        CHECK_OK(rueda_remove_process_set(set));
+        CHECK_EQUAL(rueda_set_size(set), -1);
+        CHECK_OK(rueda_remove_process_set(whole));
+    }
+    CHECK_OK(rueda_shutdown());
+}
+
+static void sets_come_and_go_while_running(void **state)
+{
+    (void)state;
+    for (int ranks = 2; ranks <= 5; ranks++)
+        run_ranks(ranks, add_and_remove, NULL);
+}
+
+static void misuse_sets(int rank, int size, const void *argument)
+{
+    (void)size, (void)argument;
+    const rueda_init_options options = {sizeof options, 1, lists, lengths};
+    int32_t set = -1;
+    float data = 1;
+    const int64_t shape[] = {1};
+    const rueda_tensor t = RUEDA_TENSOR("t", &data, RUEDA_F32, 1, shape);
+    rueda_options in_set = RUEDA_OPTIONS(RUEDA_SUM);
+    CHECK_OK(rueda_init(&options));
+    in_set.process_set = 1;
+    if (rank % 2 == 1) {
+        rueda_request *request = NULL;
+        CHECK_STATUS(rueda_allreduce(&t, &in_set, &request), RUEDA_ERR_STATE);
+        CHECK_SAYS("not in process set 1");
+        CHECK(request == NULL);
+        CHECK_STATUS(rueda_barrier(1, NULL), RUEDA_ERR_STATE);
+    } else {
+        CHECK_OK(rueda_allreduce(&t, &in_set, NULL));
+        CHECK(data == 2);
+    }
+    in_set.process_set = 9;
+    CHECK_STATUS(rueda_allreduce(&t, &in_set, NULL), RUEDA_ERR_ARGUMENT);
+    CHECK_STATUS(rueda_barrier(-1, NULL), RUEDA_ERR_ARGUMENT);
+    CHECK_STATUS(rueda_add_process_set((int32_t[]){0, 4}, 2, &set), RUEDA_ERR_ARGUMENT);
+    CHECK_STATUS(rueda_add_process_set((int32_t[]){0, 0}, 2, &set), RUEDA_ERR_ARGUMENT);
+    CHECK_STATUS(rueda_add_process_set((int32_t[]){-1}, 1, &set), RUEDA_ERR_ARGUMENT);
+    CHECK_STATUS(rueda_add_process_set(even, 0, &set), RUEDA_ERR_ARGUMENT);
+    CHECK_STATUS(rueda_add_process_set(NULL, 2, &set), RUEDA_ERR_ARGUMENT);
+    CHECK_STATUS(rueda_add_process_set(even, 2, NULL), RUEDA_ERR_ARGUMENT);
+    CHECK_STATUS(rueda_remove_process_set(RUEDA_GLOBAL_SET), RUEDA_ERR_ARGUMENT);
+    CHECK_STATUS(rueda_remove_process_set(7), RUEDA_ERR_ARGUMENT);
+    CHECK_STATUS(rueda_add_process_set((int32_t[]){0, 1, 2, 3}, 4, &set), RUEDA_ERR_ARGUMENT);
+    CHECK_EQUAL(set, -1);
+    run_all_kinds_in(RUEDA_GLOBAL_SET);
+    CHECK_OK(rueda_shutdown());
+}
+
+static void misuse_of_sets_is_an_error_and_harms_nothing(void **state)
+{
+    (void)state;
+    run_ranks(4, misuse_sets, NULL);
+}
+
+/* Ranks that add different sets, or remove different ones, all learn of it. */
+static void disagree_about_sets(int rank, int size, const void *argument)
+{
+    (void)size, (void)argument;
+    int32_t set = -1, other = -1;
+    const int32_t pair[] = {0, rank == 1 ? 2 : 1};
+    CHECK_OK(rueda_init(NULL));
+    CHECK_STATUS(rueda_add_process_set(pair, 2, &set), RUEDA_ERR_MISMATCH);
+    CHECK_SAYS("process sets to add");
+    CHECK_OK(rueda_add_process_set(even, 2, &set));
+    CHECK_OK(rueda_add_process_set((int32_t[]){1}, 1, &other));
+    CHECK_STATUS(rueda_remove_process_set(rank == 2 ? other : set), RUEDA_ERR_MISMATCH);
+    run_all_kinds_in(set);
+    run_all_kinds_in(other);
+    CHECK_OK(rueda_shutdown());
+}
+
+static void disagreement_about_sets_is_an_error_for_all(void **state)
+{
+    (void)state;
+    run_ranks(3, disagree_about_sets, NULL);
+}
+
+static void fill_up_sets(int rank, int size, const void *argument)
+{
+    (void)rank, (void)argument;
+    int32_t sets[RUEDA_MAX_SETS], more = -1;
+    int made = 0;
+    CHECK_OK(rueda_init(NULL));
+    for (int mask = 1; mask < (1 << size) - 1 && made < RUEDA_MAX_SETS - 1; mask++) {
+        int32_t members[8], count = 0;
+        for (int r = 0; r < size; r++)
+            if (mask >> r & 1)
+                members[count++] = r;
+        CHECK_OK(rueda_add_process_set(members, count, &sets[made++]));
+    }
+    CHECK_EQUAL(made, RUEDA_MAX_SETS - 1);
+    CHECK_STATUS(rueda_add_process_set((int32_t[]){0, 1, 5}, 3, &more), RUEDA_ERR_MEMORY);
+    for (int i = 0; i < made; i++)
+        if (rueda_set_rank(sets[i]) >= 0)
+            run_task_in(sets[i], TASK_ALLREDUCE, i);
+    for (int i = 0; i < made; i++)
+        CHECK_OK(rueda_remove_process_set(sets[i]));
+    CHECK_OK(rueda_add_process_set((int32_t[]){0, 1, 5}, 3, &more));
+    CHECK_OK(rueda_shutdown());
+}
+
+static void there_is_a_limit_of_sets(void **state)
+{
+    (void)state;
+    run_ranks(6, fill_up_sets, NULL);
+}
+
+/* Only one of two members has submitted: the removal ends its request. */
+static void remove_busy_set(int rank, int size, const void *argument)
+{
+    (void)size, (void)argument;
+    static float data[1000];
+    const int64_t shape[] = {1000};
+    CHECK_OK(rueda_init(NULL));
+    for (int i = 0; i < 20; i++) {
+        int32_t set;
+        rueda_request *request = NULL;
+        rueda_options options = RUEDA_OPTIONS(RUEDA_SUM);
+        const rueda_tensor t = RUEDA_TENSOR("left behind", data, RUEDA_F32, 1, shape);
+        doing("removal %d", i);
+        CHECK_OK(rueda_add_process_set(even, 2, &set));
+        options.process_set = set;
+        run_all_kinds_in(i % 4 == 0 ? set : RUEDA_GLOBAL_SET);
+        if (rank == i % 2 * 2)
+            CHECK_OK(rueda_allreduce(&t, &options, &request));
+        CHECK_OK(rueda_remove_process_set(set));
+        if (request != NULL) {
+            CHECK_STATUS(rueda_wait(request, -1), RUEDA_ERR_SHUTDOWN);
+            CHECK_SAYS("removed");
+            rueda_request_free(request);
+        }
+        CHECK_STATUS(rueda_allreduce(&t, &options, NULL), RUEDA_ERR_ARGUMENT);
+    }
+    run_all_kinds_in(RUEDA_GLOBAL_SET);
+    CHECK_OK(rueda_shutdown());
+}
+
+static void removal_ends_pending_requests(void **state)
+{
+    (void)state;
+    run_ranks(3, remove_busy_set, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sets_given_at_init_work),
+        cmocka_unit_test(overlapping_sets_work_at_the_same_time),
+        cmocka_unit_test(sets_come_and_go_while_running),
+        cmocka_unit_test(misuse_of_sets_is_an_error_and_harms_nothing),
+        cmocka_unit_test(disagreement_about_sets_is_an_error_for_all),
+        cmocka_unit_test(there_is_a_limit_of_sets),
+        cmocka_unit_test(removal_ends_pending_requests),
+    };
+    return cmocka_run_group_tests_name("sets", tests, NULL, NULL);
+}
