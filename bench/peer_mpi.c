@@ -13,10 +13,7 @@
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
-
-#define ALIGNMENT 64
 
 static MPI_Datatype type_of(rueda_dtype dtype)
 {
@@ -84,32 +81,6 @@ static bool run(slice_engine *e, const board_order *order)
     return false;
 }
 
-static void *get_memory(uint64_t count, rueda_dtype dtype)
-{
-    const size_t bytes = (size_t)count * rueda_dtype_bytes(dtype);
-    return aligned_alloc(ALIGNMENT, (bytes + ALIGNMENT) / ALIGNMENT * ALIGNMENT);
-}
-
-static bool allocate(slice_engine *e)
-{
-    bench_data *d = &e->data;
-    d->input = get_memory(d->in_count, d->dtype);
-    d->output = d->input;
-    if (!bench_data_in_place(d->collective))
-        d->output = get_memory(d->out_count, d->dtype);
-    if (d->input != NULL && d->output != NULL)
-        return true;
-    board_fail(e->board, e->team, "no memory");
-    return false;
-}
-
-static void release(slice_engine *e)
-{
-    if (e->data.output != e->data.input)
-        free(e->data.output);
-    free(e->data.input);
-}
-
 int main(int argc, char **argv)
 {
     int rank, size;
@@ -129,8 +100,8 @@ int main(int argc, char **argv)
                            .team = BOARD_PEER,
                            .rank = rank,
                            .data = {.rank = rank, .size = size},
-                           .allocate = allocate,
-                           .release = release,
+                           .allocate = slice_allocate,
+                           .release = slice_release,
                            .run = run};
     const bool ok = slice_serve(&engine);
     if (!ok)

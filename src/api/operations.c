@@ -290,15 +290,14 @@ rueda_status rueda_broadcast(const rueda_tensor *tensor, const rueda_options *op
     const rueda_status status = prepare("rueda_broadcast", tensor, &options, &e, &s, &bytes);
     if (status != RUEDA_OK)
         return status;
-    const int root = index_in(s, options->root);
-    if (root < 0)
+    if (index_in(s, options->root) < 0)
         return status_fail(RUEDA_ERR_ARGUMENT,
                            "rueda_broadcast '%s': root %d is not a rank of process set %d",
                            shown(tensor->name), options->root, options->process_set);
     entry *own = entry_of(SIGNATURE_BROADCAST, tensor, options);
     if (own == NULL)
         return RUEDA_ERR_MEMORY;
-    own->signature.root = root;
+    own->signature.root = options->root;
     if (own->out == NULL)
         own->out = tensor->input;
     own->signature.mapped = is_mapped(e, own, bytes);

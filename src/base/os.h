@@ -34,6 +34,21 @@ static inline void os_pause(void)
 #endif
 }
 
+/* Says that another core will read this memory next: on processors that know the hint the lines move
+ * to the shared cache, from where they are read two to three times faster; but it costs the writer as
+ * much, so it is for few lines. Other processors ignore it. */
+static inline void os_share(const void *start, size_t bytes)
+{
+#if defined(__x86_64__)
+    const char *line = (const char *)((uintptr_t)start & ~(uintptr_t)(OS_CACHE_LINE - 1));
+    for (const char *end = (const char *)start + bytes; line < end; line += OS_CACHE_LINE)
+        __asm__ volatile("cldemote %0" ::"m"(*line));
+#else
+    (void)start;
+    (void)bytes;
+#endif
+}
+
 /* Anonymous shared memory of `bytes` (sparse), sealed against shrinking and growing. */
 rueda_status os_shared_create(uint64_t bytes, int *fd);
 /* Backs a range with memory now, so that running out is a status and never a signal. */

@@ -19,7 +19,7 @@
 #define BOARD_CPUS 256 /* ranks beyond are not bound */
 
 typedef enum board_team { BOARD_OURS, BOARD_PEER, BOARD_TEAMS } board_team;
-typedef enum board_kind { BOARD_MEASURE, BOARD_QUIT } board_kind;
+typedef enum board_kind { BOARD_MEASURE, BOARD_TRIP, BOARD_QUIT } board_kind;
 
 /* What to run in the next slice; alike for both teams. */
 typedef struct board_order {

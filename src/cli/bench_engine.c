@@ -2,16 +2,8 @@
 #include "cli/bench_engine.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
-#define ALIGNMENT 64
-
-typedef struct own_state {
-    bool shared;
-    rueda_request *request; /* of submit */
-} own_state;
-
-static own_state own;
+static rueda_request *submitted; /* of submit, for finish */
 
 static bool fail(const slice_engine *e, const char *what)
 {
@@ -22,38 +14,25 @@ static bool fail(const slice_engine *e, const char *what)
     return false;
 }
 
-static void *get_memory(uint64_t count, rueda_dtype dtype)
-{
-    const size_t bytes = (size_t)count * rueda_dtype_bytes(dtype);
-    const size_t rounded = (bytes + ALIGNMENT) / ALIGNMENT * ALIGNMENT; /* never 0 */
-    return own.shared ? rueda_alloc(rounded) : aligned_alloc(ALIGNMENT, rounded);
-}
-
-static void give_back(void *memory)
-{
-    if (own.shared)
-        rueda_free(memory);
-    else
-        free(memory);
-}
-
-static bool allocate(slice_engine *e)
+/* Tensors that the other ranks can reach. */
+static bool allocate_shared(slice_engine *e)
 {
     bench_data *d = &e->data;
-    d->input = get_memory(d->in_count, d->dtype);
+    const size_t width = rueda_dtype_bytes(d->dtype);
+    d->input = rueda_alloc(d->in_count * width + 1); /* never 0 bytes */
     d->output = d->input;
     if (!bench_data_in_place(d->collective))
-        d->output = get_memory(d->out_count, d->dtype);
+        d->output = rueda_alloc(d->out_count * width + 1);
     if (d->input == NULL || d->output == NULL)
-        return fail(e, own.shared ? "no memory from rueda_alloc (RUEDA_HEAP_MAX)" : "no memory");
+        return fail(e, "no memory from rueda_alloc (see RUEDA_HEAP_MAX)");
     return true;
 }
 
-static void release(slice_engine *e)
+static void release_shared(slice_engine *e)
 {
     if (e->data.output != e->data.input)
-        give_back(e->data.output);
-    give_back(e->data.input);
+        rueda_free(e->data.output);
+    rueda_free(e->data.input);
 }
 
 /* Starts the operation; with `request` NULL it also ends it. */
@@ -85,13 +64,13 @@ static rueda_status call(const bench_data *d, rueda_request **request)
 static bool submit(slice_engine *e, const board_order *order)
 {
     (void)order;
-    return call(&e->data, &own.request) == RUEDA_OK || fail(e, "submit");
+    return call(&e->data, &submitted) == RUEDA_OK || fail(e, "submit");
 }
 
 static bool finish(slice_engine *e)
 {
-    const rueda_status status = rueda_wait(own.request, -1);
-    rueda_request_free(own.request);
+    const rueda_status status = rueda_wait(submitted, -1);
+    rueda_request_free(submitted);
     return status == RUEDA_OK || fail(e, "wait");
 }
 
@@ -110,13 +89,12 @@ static uint64_t messages(void)
 
 slice_engine bench_engine(board *b, bool shared)
 {
-    own.shared = shared;
     return (slice_engine){.board = b,
                           .team = BOARD_OURS,
                           .rank = rueda_rank(),
                           .data = {.rank = rueda_rank(), .size = rueda_size()},
-                          .allocate = allocate,
-                          .release = release,
+                          .allocate = shared ? allocate_shared : slice_allocate,
+                          .release = shared ? release_shared : slice_release,
                           .run = run,
                           .submit = submit,
                           .finish = finish,

@@ -26,7 +26,7 @@ static const struct {
     [PEER_MPICH] = {"mpich", "rueda-peer-mpich",
                     "no MPICH in this build; install mpich and libmpich-dev, then build again"},
     [PEER_GLOO] =
-        {"gloo", "rueda-peer-gloo",
+        {"gloo", "rueda-peer-gloo.py",
          "no Gloo in this build; install torch for python3 (pip install torch), then build "
          "again"},
 };
@@ -48,12 +48,21 @@ static bool beside(const char *name, char path[PATH_MAX])
     return (size_t)snprintf(end, room, "%s", name) < room;
 }
 
+/* Looks only whether it is there: an import takes seconds. */
+static bool have_torch(void)
+{
+    return system("python3 -c 'import importlib.util, sys; "
+                  "sys.exit(importlib.util.find_spec(\"torch\") is None)' 2>/dev/null") == 0;
+}
+
 const char *bench_peer_missing(bench_peer peer)
 {
     char path[PATH_MAX];
     if (peer <= PEER_SUM)
         return NULL;
-    return beside(peers[peer].program, path) && access(path, X_OK) == 0 ? NULL
+    if (peer == PEER_GLOO && !have_torch())
+        return peers[peer].missing;
+    return beside(peers[peer].program, path) && access(path, R_OK) == 0 ? NULL
                                                                         : peers[peer].missing;
 }
 
@@ -75,7 +84,7 @@ static _Noreturn void become_peer(bench_peer peer, int ranks, int board_fd, int 
     else if (peer == PEER_MPICH)
         execlp("mpirun.mpich", "mpirun.mpich", "-n", count, path, board_path, (char *)NULL);
     else
-        execl(path, path, count, board_path, (char *)NULL);
+        execlp("python3", "python3", path, count, board_path, (char *)NULL);
     fprintf(stderr, "rueda bench: cannot start %s: %s\n", peers[peer].name, strerror(errno));
     _exit(127);
 }

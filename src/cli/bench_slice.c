@@ -1,12 +1,39 @@
 /* bench_slice.c: see bench_slice.h. */
 #include "cli/bench_slice.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #define NS_PER_US 1e3
 #define NS_PER_MS 1000000L
 #define WARM_SHARE 8 /* of a slice: a sleeper's caches are cold */
+
+static void *get_memory(uint64_t count, rueda_dtype dtype)
+{
+    const size_t bytes = (size_t)count * rueda_dtype_bytes(dtype);
+    return aligned_alloc(OS_CACHE_LINE, (bytes + OS_CACHE_LINE) / OS_CACHE_LINE * OS_CACHE_LINE);
+}
+
+bool slice_allocate(slice_engine *e)
+{
+    bench_data *d = &e->data;
+    d->input = get_memory(d->in_count, d->dtype);
+    d->output = d->input;
+    if (!bench_data_in_place(d->collective))
+        d->output = get_memory(d->out_count, d->dtype);
+    if (d->input != NULL && d->output != NULL)
+        return true;
+    board_fail(e->board, e->team, "no memory for the tensors");
+    return false;
+}
+
+void slice_release(slice_engine *e)
+{
+    if (e->data.output != e->data.input)
+        free(e->data.output);
+    free(e->data.input);
+}
 
 /* Something to do that needs no memory; the result must not be optimised away. */
 static void compute(void)
@@ -112,9 +139,12 @@ static int warm_runs(const board_order *order, int done)
 bool slice_run(slice_engine *e, const board_order *order)
 {
     board_state *t = &e->board->teams[e->team];
+    if (e->team == BOARD_OURS) /* for both: it is about the cores, not about the engines */
+        board_trip(e->board, e->team, e->rank);
+    if (order->kind == BOARD_TRIP)
+        return true;
     if (!reshape(e, order))
         return false;
-    board_trip(e->board, e->team, e->rank);
     if (e->rank == 0) /* no page fault between two clocks */
         memset(t->samples, 0, (size_t)order->iterations * sizeof t->samples[0]);
     const uint64_t before = e->messages != NULL ? e->messages() : 0;

@@ -23,6 +23,10 @@ typedef struct slice_engine {
     uint64_t (*messages)(void); /* control messages so far; NULL: not counted */
 } slice_engine;
 
+/* allocate and release for engines that take any memory. */
+bool slice_allocate(slice_engine *e);
+void slice_release(slice_engine *e);
+
 /* Does what the order says. */
 bool slice_run(slice_engine *e, const board_order *order);
 /* Serves orders until BOARD_QUIT. False: something failed. */

@@ -51,6 +51,10 @@ static bool run_ours(leader *l, const board_order *order)
 static bool run_peer(leader *l, const board_order *order)
 {
     board *b = l->engine.board;
+    const board_order trip = {.kind = BOARD_TRIP};
+    if (!run_ours(l, &trip))
+        return false;
+    b->teams[BOARD_PEER].trip_us = b->teams[BOARD_OURS].trip_us;
     board_give(b, BOARD_PEER, order);
     for (double waited = 0; !board_collect(b, BOARD_PEER, COLLECT_S); waited += COLLECT_S) {
         const char *reason = b->teams[BOARD_PEER].failed   ? b->teams[BOARD_PEER].error

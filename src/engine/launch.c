@@ -31,7 +31,7 @@ static bool can_fuse(const engine *e, const record *a, const record *b)
     const bool alone = e->settings.deterministic && x->op == RUEDA_ADASUM;
     return !alone && y->kind == SIGNATURE_ALLREDUCE && x->dtype == y->dtype && x->op == y->op &&
            x->prescale == y->prescale && x->postscale == y->postscale &&
-           a->all_mapped == b->all_mapped && b->conflict == NULL;
+           a->all_mapped == b->all_mapped && a->whole == b->whole && b->conflict == NULL;
 }
 
 static uint32_t fuse_limit(const record *r)
@@ -101,6 +101,14 @@ static plan_choice choice_of(const engine *e, const process_set *s, const record
         .deterministic = e->settings.deterministic != 0};
 }
 
+static uint16_t index_of(const process_set *s, int32_t rank)
+{
+    uint16_t i = 0;
+    while (i + 1 < s->size && s->ranks[i] != rank)
+        i++;
+    return i;
+}
+
 static rueda_status find_plan(engine *e, process_set *s, const record *r, uint64_t bytes,
                               const plan **found)
 {
@@ -108,9 +116,10 @@ static rueda_status find_plan(engine *e, process_set *s, const record *r, uint64
     const plan_layout layout = {
         .ranks = s->size,
         .rank = s->index,
-        .root = choice.collective == PLAN_BROADCAST ? (uint16_t)r->agreed.root : 0,
+        .root = choice.collective == PLAN_BROADCAST ? index_of(s, r->agreed.root) : 0,
         .adasum = choice.adasum,
-        .mapped = r->all_mapped && r->agreed.prescale == 1.0,
+        /* the neutral values of a member that has joined are in private memory */
+        .mapped = r->all_mapped && r->agreed.prescale == 1.0 && r->whole,
         .prescaled = r->agreed.prescale != 1.0,
         .small = bytes <= (uint64_t)e->settings.small_bytes && !r->all_mapped};
     return plans_get(e, s, choice.collective, &choice, layout, found);
@@ -389,7 +398,7 @@ static rueda_status objection(const process_set *s, const record *r)
 {
     if (r->conflict != NULL)
         return status_restore(RUEDA_ERR_MISMATCH, r->conflict);
-    if (s->negotiation.joined_count > 0 && r->agreed.kind != SIGNATURE_ALLREDUCE)
+    if (!r->whole && r->agreed.kind != SIGNATURE_ALLREDUCE)
         return status_fail(
             RUEDA_ERR_JOINED, "tensor '%s': %s while rank %d has joined; only allreduce works then",
             r->name, signature_kind_name(r->agreed.kind), s->ranks[s->negotiation.last_joined]);
@@ -412,6 +421,9 @@ void launch_decided(engine *e, process_set *s, const negotiation_result *result)
         rueda_status status = e->broken == RUEDA_OK ? objection(s, list[i])
                                                     : status_restore(e->broken, e->broken_text);
         if (status != RUEDA_OK) {
+            /* of a group that one member has spoilt, this one may be known and come again */
+            free(list[i]->conflict);
+            list[i]->conflict = NULL;
             fail_record(e, s, list[i], status, status_text());
             continue;
         }

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#define SHARE_BYTES 256 /* more costs the writer more than the reader gains */
+
 static bool has_extent(plan_operand x)
 {
     return x.buffer == PLAN_IN || x.buffer == PLAN_OUT || x.buffer == PLAN_WORK;
@@ -54,19 +56,39 @@ static uint32_t tensor_at(const exec_op *o, uint64_t element)
     return low;
 }
 
-exec_run_part exec_part(const exec_op *o, const plan_step *step, uint32_t piece, uint64_t first,
-                        uint64_t total)
+/* The stretch within `tensor`, which holds the element `first` elements into the piece. */
+static exec_run_part part_of_tensor(const exec_op *o, uint64_t element, uint32_t tensor,
+                                    uint64_t first, uint64_t total)
 {
-    exec_run_part part = {0, first, total - first};
-    if (o->bound.tensor_count == 1)
-        return part;
-    const uint64_t element = governing_extent(o, step)->offset + piece * o->piece + first;
-    part.tensor = tensor_at(o, element);
-    const exec_tensor *tensor = &o->bound.tensors[part.tensor];
-    const uint64_t to_end = tensor->offset + tensor->count - element;
+    exec_run_part part = {tensor, first, total - first};
+    const uint64_t to_end =
+        o->bound.tensors[tensor].offset + o->bound.tensors[tensor].count - element;
     if (part.count > to_end)
         part.count = to_end;
     return part;
+}
+
+exec_run_part exec_part(const exec_op *o, const plan_step *step, uint32_t piece, uint64_t first,
+                        uint64_t total)
+{
+    if (o->bound.tensor_count == 1)
+        return (exec_run_part){0, first, total - first};
+    const uint64_t element = governing_extent(o, step)->offset + piece * o->piece + first;
+    return part_of_tensor(o, element, tensor_at(o, element), first, total);
+}
+
+/* The stretch after `part`; the next tensor is the next one that has elements. */
+static exec_run_part next_part(const exec_op *o, exec_run_part part, uint64_t total)
+{
+    const exec_tensor *tensors = o->bound.tensors;
+    const uint64_t first = part.first + part.count;
+    const uint64_t element = tensors[part.tensor].offset + tensors[part.tensor].count;
+    uint32_t next = part.tensor + 1;
+    while (first < total && tensors[next].count == 0)
+        next++;
+    if (first == total)
+        return (exec_run_part){part.tensor, first, 0};
+    return part_of_tensor(o, element, next, first, total);
 }
 
 uint8_t *exec_address(const exec_op *o, plan_operand x, uint32_t piece, exec_run_part part)
@@ -108,15 +130,24 @@ static bool scale_part(const exec_op *o, uint8_t flags, uint8_t *dst, const uint
     return from != src;
 }
 
+/* What lies in a slot is read by a peer next: worth a hint where latency is all that counts. */
+static void copy_to_slot(uint8_t *dst, const uint8_t *src, size_t bytes)
+{
+    memcpy(dst, src, bytes);
+    if (bytes <= SHARE_BYTES)
+        os_share(dst, bytes);
+}
+
 static void copy_part(exec_op *o, const plan_step *step, uint32_t piece, exec_run_part part)
 {
     uint8_t *dst = exec_address(o, step->dst, piece, part);
     const uint8_t *src = exec_address(o, step->a, piece, part);
-    if (step->flags != 0 && scale_part(o, step->flags, dst, src, part.count))
+    const bool scaled = step->flags != 0 && scale_part(o, step->flags, dst, src, part.count);
+    if (scaled || dst == src)
         return;
-    if (dst == src)
-        return;
-    if (o->bound.stream && step->dst.buffer == PLAN_OUT)
+    if (step->dst.buffer == PLAN_SLOT)
+        copy_to_slot(dst, src, part.count * o->element);
+    else if (o->bound.stream && step->dst.buffer == PLAN_OUT)
         o->kernel->copy_stream(dst, src, part.count * o->element);
     else
         memcpy(dst, src, part.count * o->element);
@@ -156,8 +187,10 @@ static void reduce_part(exec_op *o, const plan_step *step, uint32_t piece, exec_
 void exec_data_step(exec_op *o, const plan_step *step, uint32_t piece)
 {
     const uint64_t total = exec_step_count(o, step, piece);
-    for (uint64_t first = 0; first < total;) {
-        const exec_run_part part = exec_part(o, step, piece, first, total);
+    if (total == 0)
+        return;
+    for (exec_run_part part = exec_part(o, step, piece, 0, total); part.count > 0;
+         part = next_part(o, part, total)) {
         switch ((plan_kind)step->kind) {
         case PLAN_COPY:
             copy_part(o, step, piece, part);
@@ -172,7 +205,6 @@ void exec_data_step(exec_op *o, const plan_step *step, uint32_t piece)
             combine_part(o, step, piece, part);
             break;
         }
-        first += part.count;
     }
 }
 

@@ -5,7 +5,6 @@
 
 #define PIECE_BYTES 65536 /* of a phase without slots: stays in a core's own cache */
 #define PIECE_LEAST 16384 /* smaller pieces cost more in flags than they gain in overlap */
-#define PIECES_WANTED 8   /* so many, if they are not too small: depth of the pipeline */
 
 _Static_assert(PLAN_SLOTS == 4, "segment.c lays out four slots");
 
@@ -25,7 +24,8 @@ static uint64_t piece_elements(const exec_op *o, const plan_phase *phase)
     if (phase->once)
         return o->bound.largest;
     const uint64_t most = phase->cells > 0 ? o->cell_bytes : PIECE_BYTES;
-    uint64_t bytes = round_up(o->bound.largest * o->element / PIECES_WANTED + 1, OS_CACHE_LINE);
+    const uint64_t wanted = o->bound.channel->group->segment->header->pieces;
+    uint64_t bytes = round_up(o->bound.largest * o->element / wanted + 1, OS_CACHE_LINE);
     if (bytes < PIECE_LEAST)
         bytes = PIECE_LEAST;
     if (bytes > most)
@@ -97,7 +97,8 @@ static rueda_status take_scratch(exec_op *o)
         exec_scratch_free(s);
         s->memory = aligned_alloc(OS_CACHE_LINE, needed);
         if (s->memory == NULL)
-            return status_fail(RUEDA_ERR_MEMORY, "no %zu bytes for the work of an operation", needed);
+            return status_fail(RUEDA_ERR_MEMORY, "no %zu bytes for the work of an operation",
+                               needed);
         s->bytes = needed;
     }
     o->work = s->memory;

@@ -36,7 +36,8 @@ typedef struct segment_abort {
 typedef struct segment_header {
     uint32_t magic, version;
     uint64_t generation;
-    uint32_t ranks, channels, cache_words, zero;
+    uint32_t ranks, channels, cache_words;
+    uint32_t pieces; /* wanted of a tensor; few where ranks take turns on a core */
     uint64_t slot_bytes, heap_bytes;
     uint64_t bytes; /* of the whole file */
     _Alignas(OS_CACHE_LINE) segment_abort abort;

@@ -37,8 +37,13 @@ static int32_t evict_oldest(negotiation *n)
     }
     if (oldest >= 0) {
         record *r = n->cache[oldest];
+        /* ours may have become ready after we contributed: it must be said in words now */
+        const bool pending = bit_test(n->ready, (uint32_t)oldest);
         cache_retire(n, r);
-        queue_forget(n->queue, r);
+        if (pending)
+            news_queue(n, r->entry);
+        else
+            queue_forget(n->queue, r);
     }
     return oldest;
 }

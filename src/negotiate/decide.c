@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static rueda_status candidate(negotiation *n, record *r)
+static rueda_status candidate(negotiation *n, record *r, bool whole)
 {
     if (n->decided_count == n->decided_capacity) {
         const uint32_t capacity = n->decided_capacity == 0 ? 64 : 2 * n->decided_capacity;
@@ -15,6 +15,7 @@ static rueda_status candidate(negotiation *n, record *r)
         n->decided_capacity = capacity;
     }
     r->order = n->decided_count;
+    r->whole = whole;
     n->decided[n->decided_count++] = r;
     return RUEDA_OK;
 }
@@ -34,13 +35,25 @@ static void merge_bits(negotiation *n, uint32_t words)
     }
 }
 
+/* Whether members that have joined are ready with a tensor of their own, too. */
+static bool all_have_bit(const negotiation *n, uint32_t slot)
+{
+    for (uint16_t i = 0; n->joined_count > 0 && i < n->group->size; i++) {
+        if (!bit_test(control_part(n->group, n->round, i)->ready, slot))
+            return false;
+    }
+    return true;
+}
+
 static rueda_status collect_bits(negotiation *n, uint32_t words)
 {
     for (uint32_t w = 0; w < words; w++) {
         /* `either`: with all members joined, "ready everywhere" alone would be everything */
         for (uint64_t bits = n->both[w] & n->either[w]; bits != 0; bits &= bits - 1) {
             const uint32_t slot = w * 64 + (uint32_t)__builtin_ctzll(bits);
-            const rueda_status status = candidate(n, n->cache[slot]);
+            if (n->cache[slot] == NULL)
+                continue; /* a member that has joined since spoke of it in words in this round */
+            const rueda_status status = candidate(n, n->cache[slot], all_have_bit(n, slot));
             if (status != RUEDA_OK)
                 return status;
         }
@@ -53,7 +66,7 @@ static bool all_spoke(const negotiation *n, const record *r)
     if (r->spoken == n->group->size)
         return true;
     for (uint16_t i = 0; n->joined_count > 0 && i < n->group->size; i++) {
-        if (!r->spoke[i] && !n->joined[i])
+        if (r->spoke[i] != RECORD_SPOKE && (!n->joined[i] || r->spoke[i] == RECORD_OWES))
             return false;
     }
     return n->joined_count > 0;
@@ -64,7 +77,7 @@ static rueda_status collect_open(negotiation *n)
     for (uint32_t i = 0; i < n->open_count; i++) {
         if (!all_spoke(n, n->open[i]))
             continue;
-        const rueda_status status = candidate(n, n->open[i]);
+        const rueda_status status = candidate(n, n->open[i], n->open[i]->spoken == n->group->size);
         if (status != RUEDA_OK)
             return status;
     }

@@ -63,7 +63,9 @@ static void contribute(negotiation *n)
     memcpy(c->ready, n->ready, c->words * sizeof *c->ready);
     c->news_count = news_write(n, control_news_of(n->group, c),
                                segment_news_bytes(n->group->segment), &c->news_bytes);
-    c->flags = (c->news_count > 0 ? CONTROL_NEWS : 0) | (n->join != NULL ? CONTROL_JOINED : 0);
+    /* what was submitted before the join must be said before it, or in the same breath */
+    const bool joined = n->join != NULL && n->to_tell == NULL;
+    c->flags = (c->news_count > 0 ? CONTROL_NEWS : 0) | (joined ? CONTROL_JOINED : 0);
     n->has_news = n->to_tell != NULL;
     n->contributed = true;
     n->messages++;
@@ -109,9 +111,11 @@ static void leave_negotiation(negotiation *n)
         record *r = n->decided[i];
         if (r->slot >= 0)
             bit_clear(n->ready, (uint32_t)r->slot);
-        r->launching = r->waits ? r->entry : NULL;
-        n->waiting -= r->waits;
-        r->waits = false;
+        /* held: submitted after our join, not said yet, so it is not what was decided */
+        const bool ours = r->waits && !r->held;
+        r->launching = ours ? r->entry : NULL;
+        n->waiting -= ours;
+        r->waits = r->waits && !ours;
         r->open_index = -1;
     }
     news_sweep(n);
@@ -205,7 +209,7 @@ void negotiation_missing(const negotiation *n, const record *r, bool *missing)
         if (i == n->group->index || n->joined[i]) {
             missing[i] = false;
         } else if (r->open_index >= 0) {
-            missing[i] = !r->spoke[i];
+            missing[i] = r->spoke[i] != RECORD_SPOKE;
         } else if (round == 0 || !control_contributed(n->group, round, i)) {
             missing[i] = true;
         } else {

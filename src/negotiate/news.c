@@ -110,6 +110,16 @@ static void note_rows(negotiation *n, record *r, const signature *said, uint16_t
     }
 }
 
+/* Members whose contribution to this round had the bit of the retired slot. */
+static void note_owing(negotiation *n, record *r, uint32_t slot)
+{
+    for (uint16_t i = 0; i < n->group->size; i++) {
+        const segment_contribution *c = control_part(n->group, n->round, i);
+        if (slot / 64 < c->words && bit_test(c->ready, slot))
+            r->spoke[i] = RECORD_OWES;
+    }
+}
+
 /* If we said it with a bit, that bit means nothing any more: say it in words. */
 static void retell(negotiation *n, record *r)
 {
@@ -128,13 +138,16 @@ static rueda_status hear(negotiation *n, const signature *said, const char *name
         return status_fail(RUEDA_ERR_MEMORY, "out of memory in negotiation");
     rueda_status status = RUEDA_OK;
     if (r->open_index < 0) {
+        const int32_t slot = r->slot;
         retell(n, r);
         status = open_record(n, r, said, member);
+        if (status == RUEDA_OK && slot >= 0)
+            note_owing(n, r, (uint32_t)slot);
     }
     if (status != RUEDA_OK)
         return status;
-    if (!r->spoke[member]) {
-        r->spoke[member] = 1;
+    if (r->spoke[member] != RECORD_SPOKE) {
+        r->spoke[member] = RECORD_SPOKE;
         r->spoken++;
     }
     r->all_mapped = r->all_mapped && said->mapped;

@@ -62,7 +62,8 @@ static void prove_allreduce(plan_algorithm algorithm, unsigned ranks)
                               .small = v & 4,
                               .adasum = v & 8};
         if ((layout.adasum && !(service & PLAN_PROJECTS)) || (layout.mapped && !memory) ||
-            (layout.small && algorithm != PLAN_ALGORITHM_DIRECT) || (layout.small && layout.adasum) ||
+            (layout.small && algorithm != PLAN_ALGORITHM_DIRECT) ||
+            (layout.small && layout.adasum) ||
             (algorithm == PLAN_ALGORITHM_ADASUM && !layout.adasum))
             continue;
         assert_true(prove(PLAN_ALLREDUCE, algorithm, layout));
@@ -177,7 +178,8 @@ static void other_forms_move_little(void **state)
                 layout.host_of = spread_over_hosts(host_of, ranks, how);
                 plan_algorithm a = adasum ? PLAN_ALGORITHM_ADASUM : PLAN_ALGORITHM_HIERARCHICAL;
                 assert_true(team_build(&t, PLAN_ALLREDUCE, a, layout));
-                assert_true(traffic_ratio(&t) <= (adasum && layout.mapped ? MOST_TRAFFIC_MAPPED : MOST_TRAFFIC));
+                assert_true(traffic_ratio(&t) <=
+                            (adasum && layout.mapped ? MOST_TRAFFIC_MAPPED : MOST_TRAFFIC));
                 team_free(&t);
             }
 }

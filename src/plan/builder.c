@@ -1,16 +1,13 @@
-/* builder.c: see builder.h. The data steps of a phase are kept as drafts until it closes, because
- * what must be awaited in an early stage depends on what later stages wait for. */
+/* builder.c: what authors call: plans, phases, data steps. See builder.h; edges are added in
+ * builder_edges.c when a phase closes. */
 #include "plan/builder.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { READS_OUR_SLOTS = 1, AWAITED_LATER = 2 };
-
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
-/* Makes room for one more element: returns the array, moved if need be. */
-static void *grow(builder *b, void *array, uint32_t count, uint32_t *capacity, size_t size)
+void *builder_grow(builder *b, void *array, uint32_t count, uint32_t *capacity, size_t size)
 {
     if (b->failed || count < *capacity)
         return array;
@@ -80,176 +77,11 @@ bool builder_same_host(const builder *b, unsigned q)
     return !host_of || host_of[q] == host_of[b->rank];
 }
 
-/* ---- Deriving edges -------------------------------------------------------------------------- */
-
-static void emit(builder *b, plan_step step)
-{
-    plan *p = b->plan;
-    p->steps = grow(b, p->steps, p->step_count, &b->step_capacity, sizeof *p->steps);
-    if (!b->failed)
-        p->steps[p->step_count++] = step;
-}
-
-static bool is_message(const plan_step *step)
-{
-    return step->kind == PLAN_SEND || step->kind == PLAN_RECV || step->kind == PLAN_RECV_REDUCE;
-}
-
-static void emit_await(builder *b, unsigned q, unsigned stage, unsigned lag)
-{
-    emit(b, (plan_step){.kind = PLAN_AWAIT,
-                        .stage = (uint8_t)stage,
-                        .peer = (uint16_t)q,
-                        .lag = (uint16_t)lag});
-}
-
-static void await_once(builder *b, unsigned q, unsigned stage)
-{
-    uint32_t stamp = (b->plan->phase_count + 1) << 8 | stage;
-    if (q == b->rank || !builder_same_host(b, q) || b->awaited[q] == stamp)
-        return;
-    b->awaited[q] = stamp;
-    emit_await(b, q, stage, 1);
-}
-
-/* Calls visit for each peer that a step may have to wait for: whose memory it names, unless that is
- * settled. A message names only own memory. */
-static void each_peer(builder *b, const plan_step *step,
-                      void (*visit)(builder *b, unsigned q, unsigned stage))
-{
-    const plan_operand *operands[] = {&step->dst, &step->a, &step->b};
-    if (is_message(step) || step->zero)
-        return;
-    if (step->kind == PLAN_WEIGH) {
-        for (unsigned q = step->a.rank; q < (unsigned)step->a.rank + step->lag; q++)
-            visit(b, q, step->stage);
-        return;
-    }
-    for (int i = 0; i < 3; i++)
-        if (operands[i]->buffer != PLAN_NONE && operands[i]->rank != b->rank)
-            visit(b, operands[i]->rank, step->stage);
-}
-
-static void mark_later(builder *b, unsigned q, unsigned stage)
-{
-    if (stage >= 1)
-        b->marks[q] |= AWAITED_LATER;
-}
-
-/* A slot written in stage s for piece i was last read for piece i − PLAN_SLOTS, at the latest in
- * stage depth − 1. A later stage's AWAIT in the tick before covers that. */
-static void await_slot_readers(builder *b, unsigned stage)
-{
-    unsigned lag = stage + PLAN_SLOTS + 1 - b->phase.depth;
-    for (unsigned q = 0; q < b->ranks; q++)
-        if (b->marks[q] == READS_OUR_SLOTS)
-            emit_await(b, q, stage, lag);
-}
-
-/* Whether both name the same memory. Of allreduce and broadcast, the output may be the input. */
-static bool same_memory(const builder *b, const plan_operand *x, const plan_operand *y)
-{
-    bool in_place = b->plan->collective == PLAN_ALLREDUCE || b->plan->collective == PLAN_BROADCAST;
-    bool callers = (x->buffer == PLAN_IN || x->buffer == PLAN_OUT) &&
-                   (y->buffer == PLAN_IN || y->buffer == PLAN_OUT);
-    return x->buffer != PLAN_NONE && x->rank == y->rank && x->index == y->index &&
-           (x->buffer == y->buffer || (in_place && callers));
-}
-
-static bool in_transfer(const builder *b, const plan_operand *memory, unsigned stage, bool write)
-{
-    for (uint32_t i = 0; i < b->transfer_count; i++) {
-        const builder_transfer *t = &b->transfers[i];
-        if (t->stage == stage && (write || t->written) && same_memory(b, &t->memory, memory))
-            return true;
-    }
-    return false;
-}
-
-static bool sums_in_transfer(const builder *b)
-{
-    for (uint32_t i = 0; i < b->transfer_count; i++)
-        if (b->transfers[i].memory.buffer == PLAN_SUMS)
-            return true;
-    return false;
-}
-
-static void emit_fence(builder *b)
-{
-    if (b->transfer_count)
-        emit(b, (plan_step){.kind = PLAN_FENCE});
-    b->transfer_count = 0;
-}
-
-static void fence_before(builder *b, const plan_step *step)
-{
-    bool sums = step->kind == PLAN_WEIGH || step->kind == PLAN_DOT;
-    if (in_transfer(b, &step->dst, step->stage, true) ||
-        in_transfer(b, &step->a, step->stage, false) ||
-        in_transfer(b, &step->b, step->stage, false) || (sums && sums_in_transfer(b)))
-        emit_fence(b);
-}
-
-static void note_transfer(builder *b, const plan_operand *memory, unsigned stage, bool written)
-{
-    if (memory->buffer == PLAN_NONE && b->transfer_count)
-        return;
-    b->transfers =
-        grow(b, b->transfers, b->transfer_count, &b->transfer_capacity, sizeof *b->transfers);
-    if (!b->failed)
-        b->transfers[b->transfer_count++] = (builder_transfer){*memory, (uint8_t)stage, written};
-}
-
-static void emit_with_edges(builder *b, const plan_step *step, bool *slots_free)
-{
-    fence_before(b, step);
-    each_peer(b, step, await_once);
-    bool writes_slot = step->dst.buffer == PLAN_SLOT && step->dst.rank == b->rank;
-    if (writes_slot && !slots_free[step->stage]) {
-        slots_free[step->stage] = true;
-        await_slot_readers(b, step->stage);
-    }
-    plan_step final = *step;
-    final.zero = 0;
-    emit(b, final);
-    if (!is_message(step))
-        return;
-    if (step->kind != PLAN_RECV)
-        note_transfer(b, &step->a, step->stage, false);
-    if (step->kind != PLAN_SEND)
-        note_transfer(b, &step->dst, step->stage, true);
-}
-
-static void close_phase(builder *b)
-{
-    plan *p = b->plan;
-    bool slots_free[PLAN_SLOTS] = {false};
-    p->phases = grow(b, p->phases, p->phase_count, &b->phase_capacity, sizeof *p->phases);
-    if (!b->open || b->failed)
-        return;
-    for (uint32_t i = 0; i < b->draft_count; i++)
-        each_peer(b, &b->drafts[i], mark_later);
-    b->phase.first = p->step_count;
-    for (uint32_t i = 0; i < b->draft_count; i++)
-        if (b->drafts[i].kind == PLAN_AWAIT)
-            await_once(b, b->drafts[i].peer, 0);
-        else
-            emit_with_edges(b, &b->drafts[i], slots_free);
-    emit_fence(b);
-    if (b->phase.publishes)
-        emit(b, (plan_step){.kind = PLAN_PUBLISH});
-    b->phase.count = p->step_count - b->phase.first;
-    p->phases[p->phase_count++] = b->phase;
-    b->draft_count = 0;
-    b->open = false;
-    memset(b->marks, 0, b->ranks);
-}
-
 /* ---- Phases ---------------------------------------------------------------------------------- */
 
 static void open_phase(builder *b, plan_phase phase)
 {
-    close_phase(b);
+    builder_close_phase(b);
     b->phase = phase;
     b->open = true;
     b->settled = false;
@@ -258,8 +90,8 @@ static void open_phase(builder *b, plan_phase phase)
 
 void builder_loop(builder *b, unsigned depth, unsigned cells)
 {
-    open_phase(
-        b, (plan_phase){.depth = (uint16_t)depth, .cells = (uint16_t)cells, .publishes = true});
+    open_phase(b,
+               (plan_phase){.depth = (uint16_t)depth, .cells = (uint16_t)cells, .publishes = true});
 }
 
 void builder_loop_messages(builder *b, unsigned depth)
@@ -274,7 +106,7 @@ void builder_once(builder *b, bool publishes)
 
 static void draft(builder *b, plan_step step)
 {
-    b->drafts = grow(b, b->drafts, b->draft_count, &b->draft_capacity, sizeof *b->drafts);
+    b->drafts = builder_grow(b, b->drafts, b->draft_count, &b->draft_capacity, sizeof *b->drafts);
     step.stage = b->stage;
     step.zero = b->settled;
     if (!b->failed)
@@ -305,7 +137,7 @@ void builder_settled(builder *b, bool settled)
 
 void builder_read_by(builder *b, unsigned q)
 {
-    b->marks[q] |= READS_OUR_SLOTS;
+    b->marks[q] |= BUILDER_READS_SLOTS;
 }
 
 /* ---- Steps ----------------------------------------------------------------------------------- */
@@ -361,8 +193,8 @@ void builder_combine(builder *b, plan_operand dst, plan_operand lower, plan_oper
 }
 
 void builder_reduce_in_order(builder *b, plan_operand out, plan_operand own_part,
-                             plan_operand spare, plan_buffer buffer, uint32_t index,
-                             unsigned first, unsigned end)
+                             plan_operand spare, plan_buffer buffer, uint32_t index, unsigned first,
+                             unsigned end)
 {
     plan_operand sum = nothing();
     for (unsigned q = first; q < end; q++) {
@@ -382,7 +214,7 @@ void builder_reduce_in_order(builder *b, plan_operand out, plan_operand own_part
 
 static void note_use(plan *p, const plan_step *step, const plan_operand *operand)
 {
-    bool message = is_message(step);
+    bool message = builder_is_message(step);
     if (operand->buffer == PLAN_WORK)
         p->uses_work = true;
     if (operand->buffer != PLAN_NONE && operand->rank != p->layout.rank && !message &&
@@ -394,7 +226,7 @@ static void note_use(plan *p, const plan_step *step, const plan_operand *operand
 
 plan *builder_finish(builder *b)
 {
-    close_phase(b);
+    builder_close_phase(b);
     plan *p = b->failed ? NULL : b->plan;
     if (p) {
         b->plan = NULL;

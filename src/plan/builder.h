@@ -13,11 +13,17 @@
 
 #include "plan/plan.h"
 
+#define BUILDER_BUCKETS 256
+
+/* Memory that a started SEND reads, or a RECV writes. */
 typedef struct builder_transfer {
     plan_operand memory;
+    uint32_t next; /* with the same bucket; 1 + its number, 0: none */
     uint8_t stage;
     bool written;
 } builder_transfer;
+
+enum builder_mark { BUILDER_READS_SLOTS = 1, BUILDER_AWAITED_LATER = 2 };
 
 typedef struct builder {
     plan *plan;
@@ -33,7 +39,10 @@ typedef struct builder {
 
     builder_transfer *transfers; /* started in this tick and not fenced */
     uint32_t transfer_count, transfer_capacity;
-    uint8_t *marks;    /* per rank: what the open phase has to do with it */
+    uint32_t by_index[BUILDER_BUCKETS]; /* lists of transfers by chunk; 1 + number */
+    bool sums_in_transfer;
+
+    uint8_t *marks;    /* per rank: builder_mark of the open phase */
     uint32_t *awaited; /* per rank: phase and stage of the last AWAIT derived for it */
 } builder;
 
@@ -85,6 +94,12 @@ void builder_reduce_in_order(builder *b, plan_operand out, plan_operand own, pla
                              plan_buffer buffer, uint32_t index, unsigned first, unsigned end);
 
 bool builder_same_host(const builder *b, unsigned q); /* q and this rank */
+
+/* Between builder.c and builder_edges.c: room for one more element (returns the array, moved if need
+ * be), and the end of a phase. */
+void *builder_grow(builder *b, void *array, uint32_t count, uint32_t *capacity, size_t size);
+void builder_close_phase(builder *b);
+bool builder_is_message(const plan_step *step);
 
 static inline plan_operand at(plan_buffer buffer, unsigned rank, unsigned index)
 {

@@ -25,7 +25,7 @@ typedef struct oracle_transfer {
     const plan_step *step;
     uint32_t piece;
     unsigned rank;
-    bool done;
+    bool once; /* of a phase without pieces: the whole chunk */
 } oracle_transfer;
 
 /* FIFO from one rank to another: the n-th of each list belong together. */
@@ -190,11 +190,9 @@ static inline void oracle_data_step(oracle *o, unsigned r, const plan_step *s, u
 
 /* ---- Messages -------------------------------------------------------------------------------- */
 
-static inline void oracle_deliver(oracle *o, const oracle_transfer *from,
-                                  const oracle_transfer *to)
+static inline void oracle_deliver(oracle *o, const oracle_transfer *from, const oracle_transfer *to)
 {
     const plan_step *s = to->step;
-    bool once = o->team->plans[to->rank]->phases[o->ranks[to->rank].phase].once;
     if (s->dst.buffer == PLAN_NONE || from->step->a.buffer == PLAN_NONE)
         return;
     if (s->dst.buffer == PLAN_SUMS) {
@@ -202,9 +200,9 @@ static inline void oracle_deliver(oracle *o, const oracle_transfer *from,
             o->ranks[from->rank].sums[from->rank][from->step->a.index];
         return;
     }
-    uint32_t first = once ? 0 : to->piece, end = once ? o->pieces : to->piece + 1;
+    uint32_t first = to->once ? 0 : to->piece, end = to->once ? o->pieces : to->piece + 1;
     for (uint32_t i = first; i < end; i++) {
-        number x = *oracle_at(o, &from->step->a, once ? i : from->piece);
+        number x = *oracle_at(o, &from->step->a, from->once ? i : from->piece);
         if (s->kind == PLAN_RECV_REDUCE)
             x = oracle_reduce(*oracle_at(o, &s->a, i), x);
         *oracle_at(o, &s->dst, i) = x;
@@ -213,11 +211,8 @@ static inline void oracle_deliver(oracle *o, const oracle_transfer *from,
 
 static inline void oracle_deliver_all(oracle *o, oracle_queue *q)
 {
-    for (; q->delivered < q->send_count && q->delivered < q->receive_count; q->delivered++) {
-        oracle_transfer *from = &q->sends[q->delivered], *to = &q->receives[q->delivered];
-        oracle_deliver(o, from, to);
-        from->done = to->done = true;
-    }
+    for (; q->delivered < q->send_count && q->delivered < q->receive_count; q->delivered++)
+        oracle_deliver(o, &q->sends[q->delivered], &q->receives[q->delivered]);
 }
 
 static inline void oracle_start_transfer(oracle *o, unsigned r, const plan_step *s, uint32_t piece)
@@ -228,7 +223,8 @@ static inline void oracle_start_transfer(oracle *o, unsigned r, const plan_step 
     oracle_transfer *list = sends ? q->sends : q->receives;
     if (*count == ORACLE_QUEUE)
         abort();
-    list[(*count)++] = (oracle_transfer){s, piece, r, false};
+    list[(*count)++] =
+        (oracle_transfer){s, piece, r, o->ranks[r].plan->phases[o->ranks[r].phase].once};
     if (!o->late)
         oracle_deliver_all(o, q);
 }

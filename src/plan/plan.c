@@ -15,7 +15,8 @@ static const struct row {
     plan_author *author;
     unsigned service;
 } TABLE[] = {
-    {PLAN_ALGORITHM_DIRECT, PLAN_ALLREDUCE, direct_allreduce, PLAN_ONE_HOST | PLAN_PROJECTS | PLAN_ONE_ORDER},
+    {PLAN_ALGORITHM_DIRECT, PLAN_ALLREDUCE, direct_allreduce,
+     PLAN_ONE_HOST | PLAN_PROJECTS | PLAN_ONE_ORDER},
     {PLAN_ALGORITHM_DIRECT, PLAN_ALLGATHER, direct_allgather, PLAN_ONE_HOST},
     {PLAN_ALGORITHM_DIRECT, PLAN_BROADCAST, direct_broadcast, PLAN_ONE_HOST},
     {PLAN_ALGORITHM_DIRECT, PLAN_ALLTOALL, direct_alltoall, PLAN_ONE_HOST},
@@ -25,7 +26,8 @@ static const struct row {
     {PLAN_ALGORITHM_RING, PLAN_ALLGATHER, ring_allgather, 0},
     {PLAN_ALGORITHM_RING, PLAN_REDUCESCATTER, ring_reducescatter, 0},
     {PLAN_ALGORITHM_RING, PLAN_BROADCAST, ring_broadcast, 0},
-    {PLAN_ALGORITHM_DOUBLING, PLAN_ALLREDUCE, doubling_allreduce, PLAN_FOR_LATENCY | PLAN_ONE_ORDER},
+    {PLAN_ALGORITHM_DOUBLING, PLAN_ALLREDUCE, doubling_allreduce,
+     PLAN_FOR_LATENCY | PLAN_ONE_ORDER},
     {PLAN_ALGORITHM_DOUBLING, PLAN_BARRIER, doubling_barrier, 0},
     {PLAN_ALGORITHM_HALVING, PLAN_ALLREDUCE, halving_allreduce, PLAN_ONE_ORDER},
     {PLAN_ALGORITHM_TREE, PLAN_BROADCAST, tree_broadcast, PLAN_FOR_LATENCY},

@@ -15,8 +15,9 @@
  * Pieces. A looping phase walks every chunk in pieces of equal length: piece i of a chunk is its
  * elements [i·m, (i+1)·m), where m follows at launch from the slot size and the phase's cells. All
  * chunks advance together; pieces beyond a chunk's end are empty.
- * Length. A step is as long as the piece of the chunk that one of its operands names in IN, OUT or WORK; a
- * step that names slots only is as long as the piece of IN chunk dst.index: such a cell stands for that chunk.
+ * Length. A step is as long as the piece of the chunk that one of its operands names in IN, OUT or
+ * WORK; a step that names slots only is as long as the piece of IN chunk dst.index: such a cell
+ * stands for that chunk.
  * Slots. Each rank has `PLAN_SLOTS` slots that peers on its host can read; SLOT cell c of piece i
  * is cell c of slot i mod PLAN_SLOTS. A phase divides a slot into `cells` cells of one piece each.
  *
@@ -44,7 +45,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define PLAN_SLOTS 4       /* slots a rank has; a phase that uses slots has depth < PLAN_SLOTS */
+#define PLAN_SLOTS 4        /* slots a rank has; a phase that uses slots has depth < PLAN_SLOTS */
 #define PLAN_MAX_RANKS 4096 /* ranks of one plan */
 
 #define PLAN_COLLECTIVE_LIST(X)                                                                    \
@@ -83,13 +84,12 @@ typedef enum plan_buffer {
     PLAN_OUT,  /* the caller's output; may be the same memory as IN, at the same offsets */
     PLAN_WORK, /* private memory of the size of IN, undefined at the start */
     PLAN_SLOT, /* see Slots */
-    PLAN_SUMS  /* Adasum's {a·b, a·a, b·b, leaves} of every tensor; index 0 or 1, by level parity.
-                  SUMS of a rank on another host is this rank's own copy of it, filled by a RECV
-                  of what that rank SENDs from its own SUMS; WEIGH reads it like any other */
+    PLAN_SUMS, /* Adasum's {a·b, a·a, b·b, leaves} of every tensor; index 0 or 1, by level parity */
 } plan_buffer;
 
 /* Memory of rank `rank` (index in the set). Of other ranks only SLOT and SUMS may be named, and, in
- * plans with `mapped`, IN and OUT. */
+ * plans with `mapped`, IN and OUT. SUMS of a rank on another host is this rank's own copy of them,
+ * filled by a RECV of what that rank SENDs from its own; WEIGH reads it like any other. */
 typedef struct plan_operand {
     uint8_t buffer; /* plan_buffer */
     uint8_t zero;
@@ -97,24 +97,34 @@ typedef struct plan_operand {
     uint32_t index; /* chunk, or cell for SLOT */
 } plan_operand;
 
-/* kind, name when all operands are this rank's, name when one is a peer's */
+/* What the kinds of steps do:
+ *   COPY         dst ← a, scaled if flagged; does nothing if dst is a and there is no factor
+ *   REDUCE       dst ← a ∘ b, in this order; dst may be a or b
+ *   SEND         start sending a to `peer`
+ *   RECV         start receiving dst from `peer`
+ *   RECV_REDUCE  start dst ← a ∘ message, or message ∘ a if PLAN_MESSAGE_FIRST; a may be dst
+ *   FENCE        wait until all started SENDs and RECVs are done
+ *   PUBLISH      see Ticks
+ *   AWAIT        wait for `peer`, see Ticks
+ *   DOT          own SUMS += {a·b, a·a, b·b} per tensor, a from the lower block; if dst is given,
+ *                dst ← the one of a, b that is a peer's
+ *   WEIGH        coefficients ← Σ SUMS[a.index] of ranks a.rank … a.rank+lag−1, in order; the upper
+ *                block starts at rank b.rank
+ *   COMBINE      dst ← ca·a + cb·b with WEIGH's coefficients
+ * In the list: kind, name when all operands are this rank's, name when one is a peer's (a COPY into
+ * a peer's memory is called PUT). */
 #define PLAN_KIND_LIST(X)                                                                          \
-    X(COPY, "COPY", "GET")          /* dst ← a, scaled if flagged; PUT when dst is the peer's; does \
-                                       nothing if dst is a and there is no factor */               \
-    X(REDUCE, "REDUCE", "GET_REDUCE") /* dst ← a ∘ b, in this order; dst may be a or b */          \
-    X(SEND, "SEND", "SEND")         /* start sending a to `peer` */                                \
-    X(RECV, "RECV", "RECV")         /* start receiving dst from `peer` */                          \
-    X(RECV_REDUCE, "RECV_REDUCE", "RECV_REDUCE") /* start dst ← a ∘ message, or message ∘ a if     \
-                                                    PLAN_MESSAGE_FIRST; a may be dst */            \
-    X(FENCE, "FENCE", "FENCE")      /* wait until all started SENDs and RECVs are done */          \
-    X(PUBLISH, "PUBLISH", "PUBLISH") /* see Ticks */                                               \
-    X(AWAIT, "AWAIT", "AWAIT")      /* wait for `peer`, see Ticks */                               \
-    X(DOT, "DOT", "GET_DOT")        /* own SUMS[index of sums] += {a·b, a·a, b·b} per tensor, a    \
-                                       from the lower block; if dst is given, dst ← the one of a,  \
-                                       b that is a peer's */                                       \
-    X(WEIGH, "WEIGH", "WEIGH")      /* coefficients ← Σ SUMS[a.index] of ranks a.rank …            \
-                                       a.rank+lag−1 in order; the upper block starts at b.rank */  \
-    X(COMBINE, "COMBINE", "GET_COMBINE") /* dst ← ca·a + cb·b with WEIGH's coefficients */
+    X(COPY, "COPY", "GET")                                                                         \
+    X(REDUCE, "REDUCE", "GET_REDUCE")                                                              \
+    X(SEND, "SEND", "SEND")                                                                        \
+    X(RECV, "RECV", "RECV")                                                                        \
+    X(RECV_REDUCE, "RECV_REDUCE", "RECV_REDUCE")                                                   \
+    X(FENCE, "FENCE", "FENCE")                                                                     \
+    X(PUBLISH, "PUBLISH", "PUBLISH")                                                               \
+    X(AWAIT, "AWAIT", "AWAIT")                                                                     \
+    X(DOT, "DOT", "GET_DOT")                                                                       \
+    X(WEIGH, "WEIGH", "WEIGH")                                                                     \
+    X(COMBINE, "COMBINE", "GET_COMBINE")
 
 typedef enum plan_kind {
 #define PLAN_KIND_ENUM(name, local, remote) PLAN_##name,
@@ -126,7 +136,8 @@ enum plan_flags {
     PLAN_POSTSCALE = 2,     /* COPY: multiply by the postscale factor bound at launch */
     PLAN_MESSAGE_FIRST = 4, /* RECV_REDUCE: the message is the left operand */
     PLAN_SUMS_ODD = 8,      /* DOT: add to SUMS[1] instead of SUMS[0] */
-    PLAN_SUMS_START = 16    /* DOT: on piece 0, set the sums of all tensors to 0 first */
+    PLAN_SUMS_START = 16    /* DOT: on piece 0, even an empty one, set the sums of all tensors to 0
+                               first; may be done as early as at the start of the phase */
 };
 
 typedef struct plan_step {
@@ -153,7 +164,8 @@ typedef struct plan_phase {
  * the plan cache and the same on all ranks but for `rank`. */
 typedef struct plan_layout {
     uint16_t ranks, rank;
-    const uint16_t *host_of; /* host number of each rank, hosts as blocks; NULL: all on one host */
+    const uint16_t *host_of; /* host number of each rank, hosts as blocks; NULL: all on one host.
+                                Ranks without shared memory count as hosts of their own */
     uint16_t root;           /* broadcast */
     bool adasum;             /* allreduce: combine by projection instead of a reduction */
     bool mapped;             /* IN and OUT of peers on the host can be reached */
@@ -169,9 +181,9 @@ typedef struct plan {
     uint32_t phase_count, step_count;
     plan_phase *phases;
     plan_step *steps;
-    bool uses_work;      /* some step names WORK */
-    bool uses_peers;     /* some step names a peer's memory, or AWAITs: needs shared memory */
-    bool uses_messages;  /* some step SENDs or RECVs */
+    bool uses_work;     /* some step names WORK */
+    bool uses_peers;    /* some step names a peer's memory, or AWAITs: needs shared memory */
+    bool uses_messages; /* some step SENDs or RECVs */
 } plan;
 
 /* Builds the plan of layout->rank. Returns NULL and sets *why (static text) when the algorithm does
@@ -185,12 +197,12 @@ void plan_free(plan *p); /* NULL is allowed */
 typedef struct plan_choice {
     plan_collective collective;
     uint16_t ranks;
-    uint16_t hosts;      /* number of hosts */
-    uint64_t bytes;      /* of the largest rank's tensor */
+    uint16_t hosts; /* number of hosts */
+    uint64_t bytes; /* of the largest rank's tensor */
     bool adasum;
-    bool shared_memory;  /* a transport with peer memory joins the ranks of a host */
-    bool equal_parts;    /* alltoall: all splits alike */
-    bool deterministic;  /* the order of a reduction must not depend on where a chunk lies */
+    bool shared_memory; /* a transport with peer memory joins the ranks of a host */
+    bool equal_parts;   /* alltoall: all splits alike */
+    bool deterministic; /* the order of a reduction must not depend on where a chunk lies */
 } plan_choice;
 
 /* The table's answer: algorithm, and in *small whether to build it for latency. Total: there is an

@@ -140,10 +140,9 @@ static void print_phase(const plan *p, uint32_t number, FILE *to)
 
 void plan_print(const plan *p, FILE *to)
 {
-    fprintf(to, "rank %u of %u: %s by %s, %u chunk%s, %u step%s\n", p->layout.rank,
-            p->layout.ranks, plan_collective_name(p->collective),
-            plan_algorithm_name(p->algorithm), p->chunks, p->chunks == 1 ? "" : "s",
-            p->step_count, p->step_count == 1 ? "" : "s");
+    fprintf(to, "rank %u of %u: %s by %s, %u chunk%s, %u step%s\n", p->layout.rank, p->layout.ranks,
+            plan_collective_name(p->collective), plan_algorithm_name(p->algorithm), p->chunks,
+            p->chunks == 1 ? "" : "s", p->step_count, p->step_count == 1 ? "" : "s");
     for (uint32_t i = 0; i < p->phase_count; i++)
         print_phase(p, i, to);
 }

@@ -8,12 +8,12 @@
 #define ANY UINT64_MAX
 
 enum condition {
-    MEMORY = 1,        /* all ranks on one host, with peer memory */
-    SHARED_HOSTS = 2,  /* several hosts, with peer memory inside, and more ranks than hosts */
-    TWO_HOSTS = 4,     /* exactly two */
-    PROJECTION = 8,    /* Adasum */
-    FIXED_ORDER = 16,  /* a deterministic reduction */
-    EQUAL_PARTS = 32   /* an alltoall with equal splits */
+    MEMORY = 1,       /* all ranks on one host, with peer memory */
+    SHARED_HOSTS = 2, /* several hosts, with peer memory inside, and more ranks than hosts */
+    TWO_HOSTS = 4,    /* exactly two */
+    PROJECTION = 8,   /* Adasum */
+    FIXED_ORDER = 16, /* a deterministic reduction */
+    EQUAL_PARTS = 32  /* an alltoall with equal splits */
 };
 
 static const struct rule {
@@ -37,8 +37,8 @@ static const struct rule {
     {PLAN_REDUCESCATTER, MEMORY, ANY, ANY, PLAN_ALGORITHM_DIRECT, false},
     {PLAN_BARRIER, MEMORY, ANY, ANY, PLAN_ALGORITHM_DIRECT, false},
     /* By messages, or both. */
-    {PLAN_ALLREDUCE, FIXED_ORDER | SHARED_HOSTS | TWO_HOSTS, ANY, ANY,
-     PLAN_ALGORITHM_HIERARCHICAL, false},
+    {PLAN_ALLREDUCE, FIXED_ORDER | SHARED_HOSTS | TWO_HOSTS, ANY, ANY, PLAN_ALGORITHM_HIERARCHICAL,
+     false},
     {PLAN_ALLREDUCE, FIXED_ORDER, ANY, ANY, PLAN_ALGORITHM_HALVING, false},
     {PLAN_ALLREDUCE, 0, ANY, 8192, PLAN_ALGORITHM_DOUBLING, false},
     {PLAN_ALLREDUCE, SHARED_HOSTS, 512, ANY, PLAN_ALGORITHM_HIERARCHICAL, false},

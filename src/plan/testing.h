@@ -66,8 +66,7 @@ static inline const uint16_t *spread_over_hosts(uint16_t *host_of, unsigned rank
 static inline void print_verdict(const team *t, const plan_verdict *v)
 {
     const plan_layout *l = &t->plans[0]->layout;
-    fprintf(stderr,
-            "%s by %s, %u ranks%s%s%s%s, root %u: %s, %u pieces, rank %u, step %u: %s\n",
+    fprintf(stderr, "%s by %s, %u ranks%s%s%s%s, root %u: %s, %u pieces, rank %u, step %u: %s\n",
             plan_collective_name(t->plans[0]->collective),
             plan_algorithm_name(t->plans[0]->algorithm), t->ranks, l->adasum ? ", adasum" : "",
             l->mapped ? ", mapped" : "", l->prescaled ? ", prescaled" : "",

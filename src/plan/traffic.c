@@ -4,7 +4,8 @@
 static bool is_peers(const plan *p, const plan_operand *operand)
 {
     return operand->rank != p->layout.rank &&
-           (operand->buffer == PLAN_IN || operand->buffer == PLAN_OUT || operand->buffer == PLAN_SLOT);
+           (operand->buffer == PLAN_IN || operand->buffer == PLAN_OUT ||
+            operand->buffer == PLAN_SLOT);
 }
 
 /* Chunks that the step sends, or reads from or writes to a peer's memory. Over all pieces, a step

@@ -18,8 +18,8 @@ void verify_fail(verifier *v, plan_check check, unsigned rank, uint32_t step, co
     va_list arguments;
     if (verdict->failed != PLAN_CHECK_OK)
         return;
-    *verdict = (plan_verdict){
-        .failed = check, .pieces = v->pieces, .rank = (uint16_t)rank, .step = step};
+    *verdict =
+        (plan_verdict){.failed = check, .pieces = v->pieces, .rank = (uint16_t)rank, .step = step};
     if (step < v->plans[rank]->step_count)
         plan_describe_step(v->plans[rank], &v->plans[rank]->steps[step], words);
     va_start(arguments, format);
@@ -165,8 +165,8 @@ static void prepare(verifier *v)
 {
     uint32_t ticks = published_ticks(v);
     measure(v);
-    size_t cells = (2 * (size_t)v->in_chunks + v->out_chunks) * v->pieces +
-                   (size_t)PLAN_SLOTS * v->cells;
+    size_t cells =
+        (2 * (size_t)v->in_chunks + v->out_chunks) * v->pieces + (size_t)PLAN_SLOTS * v->cells;
     v->no_memory = !shapes_make(&v->shapes);
     v->read_capacity = v->record_capacity = 1024;
     v->read_count = v->record_count = 1;
@@ -201,8 +201,8 @@ static void clean_up(verifier *v)
     }
     free_transfers(v->spare_transfers);
     shapes_free(&v->shapes);
-    void *rooms[] = {v->reads,  v->records, v->spans,     v->memory,  v->clocks, v->queues,
-                     v->seen,   v->actors,  v->sum_cells, v->mirrors, v->bits,   v->scratch_bits};
+    void *rooms[] = {v->reads, v->records, v->spans,     v->memory,  v->clocks, v->queues,
+                     v->seen,  v->actors,  v->sum_cells, v->mirrors, v->bits,   v->scratch_bits};
     for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++)
         free(rooms[i]);
 }

@@ -19,7 +19,13 @@
 
 /* An expression without regard to which chunk it is about. Equal expressions have equal numbers;
  * REDUCED is commutative, not associative. 0 is memory nobody has written. */
-typedef enum shape_kind { SHAPE_LEAF, SHAPE_PRE, SHAPE_POST, SHAPE_REDUCED, SHAPE_ADASUM } shape_kind;
+typedef enum shape_kind {
+    SHAPE_LEAF,
+    SHAPE_PRE,
+    SHAPE_POST,
+    SHAPE_REDUCED,
+    SHAPE_ADASUM
+} shape_kind;
 
 typedef struct shape_node {
     uint32_t kind, x, y; /* LEAF: x is the rank */
@@ -108,7 +114,7 @@ typedef struct actor {
     uint32_t **tick_clocks;     /* per published tick: the clock then */
     cell *in, *out, *work, *slot;
     uint32_t in_span, out_span, slot_span;
-    sums *own_sums;       /* two */
+    sums *own_sums;        /* two */
     uint32_t lower, upper; /* coefficients of the last WEIGH; 0: none */
     transfer *flying;      /* started and not fenced */
     uint32_t unmatched;    /* of them */
@@ -120,11 +126,11 @@ typedef struct verifier {
     const plan *first;
     unsigned ranks;
     uint32_t pieces;
-    bool aliased;  /* OUT is the same memory as IN */
-    bool reached;  /* some step names a peer's IN or OUT */
+    bool aliased; /* OUT is the same memory as IN */
+    bool reached; /* some step names a peer's IN or OUT */
     bool no_memory;
-    plan_verdict verdict;  /* of the race, deadlock and matching checks */
-    plan_verdict data;     /* of the data check; counts only if nothing else fails */
+    plan_verdict verdict; /* of the race, deadlock and matching checks */
+    plan_verdict data;    /* of the data check; counts only if nothing else fails */
 
     shape_table shapes;
     actor *actors;

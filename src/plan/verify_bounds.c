@@ -137,7 +137,8 @@ static const char *wrong_dot(const plan *p, const plan_step *step)
 
 static const char *wrong_kind(const plan *p, const plan_phase *phase, const plan_step *step)
 {
-    bool projects = step->kind == PLAN_DOT || step->kind == PLAN_COMBINE || step->kind == PLAN_WEIGH;
+    bool projects =
+        step->kind == PLAN_DOT || step->kind == PLAN_COMBINE || step->kind == PLAN_WEIGH;
     if (projects && !p->layout.adasum)
         return "belongs to Adasum, the plan does not";
     if (is_message(step) && (step->peer >= p->layout.ranks || step->peer == p->layout.rank))

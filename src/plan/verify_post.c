@@ -4,7 +4,8 @@
 static void broken_promise(verifier *v, unsigned rank, uint32_t chunk, const char *text)
 {
     const plan *p = v->plans[rank];
-    verify_fail(v, PLAN_CHECK_DATA, rank, p->step_count, "out[%u] of rank %u %s", chunk, rank, text);
+    verify_fail(v, PLAN_CHECK_DATA, rank, p->step_count, "out[%u] of rank %u %s", chunk, rank,
+                text);
 }
 
 /* The value that rank r must have in OUT chunk c, for collectives that move data. */
@@ -40,7 +41,8 @@ static void check_reduced(verifier *v, unsigned r, uint32_t c, uint32_t piece, u
     else if (tree && found->shape != tree)
         broken_promise(v, r, c, "is not the tree of joined blocks, scaled once");
     else if (!tree && !shape_is_whole(&v->shapes, layout, found->shape, v->seen))
-        broken_promise(v, r, c, "does not hold every rank's contribution exactly once, scaled once");
+        broken_promise(v, r, c,
+                       "does not hold every rank's contribution exactly once, scaled once");
     else if (!scatters && found->shape != v->actors[0].out[i].value.shape)
         broken_promise(v, r, c, "was combined in another order than on rank 0");
 }

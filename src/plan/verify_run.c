@@ -126,7 +126,8 @@ static void start_transfer(verifier *v, actor *x, const plan_step *step, uint32_
     transfer *t = new_transfer(v);
     if (!t)
         return;
-    *t = (transfer){.step = step, .phase = x->phase, .piece = piece, .rank = self, .clock = t->clock};
+    *t = (transfer){
+        .step = step, .phase = x->phase, .piece = piece, .rank = self, .clock = t->clock};
     memcpy(t->clock, x->clock, v->ranks * sizeof *t->clock);
     t->in_flight = x->flying;
     x->flying = t;
@@ -221,6 +222,23 @@ static bool run_step(verifier *v, actor *x, const plan_phase *phase, const plan_
     }
 }
 
+/* Sums may be set to 0 as early as here (PLAN_SUMS_START), so nobody may read them any more. */
+static void start_phase(verifier *v, actor *x)
+{
+    const plan *p = x->plan;
+    if (!p->layout.adasum || x->phase == p->phase_count || v->pieces == 0)
+        return;
+    const plan_phase *phase = &p->phases[x->phase];
+    for (x->step = phase->first; x->step < phase->first + phase->count; x->step++) {
+        const plan_step *step = &p->steps[x->step];
+        plan_operand own = {.buffer = PLAN_SUMS,
+                            .rank = p->layout.rank,
+                            .index = step->flags & PLAN_SUMS_ODD ? 1 : 0};
+        if (step->kind == PLAN_DOT && step->flags & PLAN_SUMS_START)
+            verify_access(v, x, verify_find(v, x, &own, 0), true);
+    }
+}
+
 static void end_phase(verifier *v, actor *x)
 {
     if (x->flying)
@@ -228,6 +246,7 @@ static void end_phase(verifier *v, actor *x)
                     "a phase ends while transfers are under way");
     x->phase++;
     x->tick = 0;
+    start_phase(v, x);
 }
 
 static bool settled(const verifier *v)
@@ -278,6 +297,8 @@ void verify_run(verifier *v)
     for (unsigned r = 0; r < v->ranks; r++) {
         v->actors[r].clock[r] = 1;
         verify_caller_touches(v, &v->actors[r]);
+        start_phase(v, &v->actors[r]);
+        v->actors[r].step = 0;
     }
     while (done < v->ranks && moved && !settled(v)) {
         moved = false;

@@ -52,8 +52,7 @@ bool verify_same_extent(const verifier *v, const transfer *from, const transfer 
     bool special = a->buffer == PLAN_NONE || a->buffer == PLAN_SUMS || a->buffer == PLAN_SLOT;
     if (from->phase != to->phase || from->piece != to->piece)
         return false;
-    if (special || dst->buffer == PLAN_NONE || dst->buffer == PLAN_SUMS ||
-        dst->buffer == PLAN_SLOT)
+    if (special || dst->buffer == PLAN_NONE || dst->buffer == PLAN_SUMS || dst->buffer == PLAN_SLOT)
         return a->buffer == dst->buffer && a->index == dst->index;
     return extent_of_memory(v, a) == extent_of_memory(v, dst);
 }
@@ -71,8 +70,7 @@ static bool has_length_of(const verifier *v, const actor *x, const plan_step *st
         return true;
     plan_operand chunk = {
         .buffer = PLAN_IN, .rank = x->plan->layout.rank, .index = step->dst.index};
-    return chunk.index < v->in_chunks &&
-           extent_of_memory(v, &chunk) == extent_of_value(v, val);
+    return chunk.index < v->in_chunks && extent_of_memory(v, &chunk) == extent_of_value(v, val);
 }
 
 /* ---- Reading and writing --------------------------------------------------------------------- */

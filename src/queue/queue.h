@@ -15,6 +15,10 @@
 
 typedef struct record record;
 
+/* What a member has said about an open record. One that owes had said it by a bit that lost its
+ * meaning: its words will come, also if it has joined in the meantime. */
+enum { RECORD_SILENT, RECORD_SPOKE, RECORD_OWES };
+
 typedef struct entry {
     record *record;
     signature signature;
@@ -45,6 +49,7 @@ struct record {
     uint64_t largest_rows;   /* alltoall: largest split of any member */
     bool unequal;            /* alltoall: not all splits alike */
     bool all_mapped;         /* every speaker's memory can be reached */
+    bool whole;              /* as decided, every member has a tensor: none has joined before */
     char *conflict;          /* the first disagreement, or NULL */
     uint64_t used_round;     /* last round that decided it */
     uint32_t order;          /* among the candidates of this round */

@@ -29,7 +29,7 @@ typedef struct signature {
     uint8_t kind, dtype, op, ndim;
     bool mapped; /* own: input and output can be reached by peers */
     uint8_t zero[3];
-    int32_t root;        /* broadcast: index in the set; REMOVE_SET: the set */
+    int32_t root;        /* broadcast: global rank; REMOVE_SET: the set */
     int32_t priority;    /* the first speaker's counts */
     uint32_t group_size; /* tensors of the group, 0: none */
     uint32_t list_count; /* alltoall: splits, own; ADD_SET: ranks */

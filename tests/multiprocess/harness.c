@@ -41,11 +41,15 @@ static int captured = -1;
 
 /* ---- inside a rank ---- */
 
+/* Several threads of a rank may say it; the last one counts. */
 void doing(const char *format, ...)
 {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     va_list arguments;
     va_start(arguments, format);
+    pthread_mutex_lock(&lock);
     vsnprintf(shared->doing[my_rank], DOING_MAX, format, arguments);
+    pthread_mutex_unlock(&lock);
     va_end(arguments);
 }
 

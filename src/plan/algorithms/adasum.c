@@ -124,27 +124,26 @@ static void level_by_slots(adasum *s, const blocks_level *level)
     weigh(s, level);
 }
 
-/* OUT ← the result, in the chunks that this rank owns after the last level. */
-static void combine_owned(adasum *s)
+/* OUT ← the result in chunk c, which this rank owns after the last level. */
+static void finish(adasum *s, uint32_t c)
 {
-    const blocks_level *last = &s->tree.level[s->tree.levels - 1];
-    for (uint32_t c = 0; c < s->tree.chunks; c++) {
-        plan_operand out = own(s->b, PLAN_OUT, c);
-        if (!blocks_owns(&s->tree, last, c))
-            continue;
-        combine(s, out, c);
-        builder_copy(s->b, out, out, PLAN_POSTSCALE);
-    }
+    plan_operand out = own(s->b, PLAN_OUT, c);
+    combine(s, out, c);
+    builder_copy(s->b, out, out, PLAN_POSTSCALE);
 }
 
 /* Everybody lays out the chunks it owns after `level` in slots and fetches the others'. */
-static void share_by_slots(adasum *s, const blocks_level *level)
+static void share_by_slots(adasum *s, const blocks_level *level, bool finishes)
 {
     builder *b = s->b;
     unsigned cell[PLAN_MAX_RANKS] = {0};
-    for (uint32_t c = 0; c < s->tree.chunks; c++)
-        if (blocks_owns(&s->tree, level, c))
-            builder_copy(b, own(b, PLAN_SLOT, cell[b->rank]++), own(b, PLAN_OUT, c), 0);
+    for (uint32_t c = 0; c < s->tree.chunks; c++) {
+        if (!blocks_owns(&s->tree, level, c))
+            continue;
+        if (finishes)
+            finish(s, c);
+        builder_copy(b, own(b, PLAN_SLOT, cell[b->rank]++), own(b, PLAN_OUT, c), 0);
+    }
     builder_stage(b, 1);
     for (uint32_t c = 0; c < s->tree.chunks; c++) {
         unsigned owner = level->owner[c];
@@ -159,8 +158,7 @@ static void staged(adasum *s)
         level_by_slots(s, &s->tree.level[k]);
     const blocks_level *last = &s->tree.level[s->tree.levels - 1];
     builder_loop(s->b, 2, last->most_owned);
-    combine_owned(s);
-    share_by_slots(s, last);
+    share_by_slots(s, last, true);
 }
 
 /* ---- Levels by messages ---------------------------------------------------------------------- */
@@ -227,7 +225,7 @@ static void share_in_block(adasum *s, unsigned levels)
     while (k > 0 && !s->tree.level[k - 1].joins)
         k--;
     if (k > 0)
-        share_by_slots(s, &s->tree.level[k - 1]);
+        share_by_slots(s, &s->tree.level[k - 1], false);
 }
 
 static void across_hosts(adasum *s, unsigned local_levels)
@@ -239,7 +237,9 @@ static void across_hosts(adasum *s, unsigned local_levels)
         else
             level_by_messages(s, &s->tree.level[k]);
     open_rounds(s->b, levels - local_levels);
-    combine_owned(s);
+    for (uint32_t c = 0; c < s->tree.chunks; c++)
+        if (blocks_owns(&s->tree, &s->tree.level[levels - 1], c))
+            finish(s, c);
     for (unsigned k = levels; k-- > local_levels;) {
         start_round(s->b, levels - 1 - k);
         if (s->tree.level[k].joins)
