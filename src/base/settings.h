@@ -38,8 +38,6 @@
       "Tensors that are ready together are combined as one, up to this many bytes; 0: each alone.") \
     X(BYTES, slot_bytes, "RUEDA_SLOT_BYTES", NULL, 256 * KIB, 4 * KIB, 16 * MIB, EQUAL, \
       "Bytes of one shared-memory slot: data of ordinary memory moves in pieces of this size.") \
-    X(BYTES, small_bytes, "RUEDA_SMALL_BYTES", NULL, 8 * KIB, 0, 64 * KIB, EQUAL, \
-      "Up to this size a shared-memory reduction reads all inputs at once: fewest hops.") \
     X(INT, channels, "RUEDA_CHANNELS", NULL, 4, 1, 16, EQUAL, \
       "Operations of one process set that may be in flight at the same time.") \
     X(INT, cache_capacity, "RUEDA_CACHE_CAPACITY", "HOROVOD_CACHE_CAPACITY", 4096, 0, 65536, EQUAL, \

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #define BENCH_SIZES_MAX 64
 #define BENCH_NEAR_US 0.25 /* a cache line's round trip below this: the cores are near each other */
@@ -29,8 +30,9 @@ typedef struct bench_options {
     rueda_dtype dtype;
     rueda_op op;
     const char *algorithm, *transport;
-    bool shared, json, async, busy_peer, progress;
-    bool bind; /* each rank keeps to a core of its own, if there are enough */
+    bool shared, json, async, busy_peer;
+    FILE *progress; /* NULL: nobody watches */
+    bool bind;      /* each rank keeps to a core of its own, if there are enough */
     bench_peer against;
     double seconds;     /* for each size */
     int64_t iterations; /* for each size instead; 0: by time */

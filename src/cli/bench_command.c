@@ -259,6 +259,20 @@ static options_result parse(int argc, char **argv, bench_options *o)
 
 /* ---- Start ----------------------------------------------------------------------------------- */
 
+/* Ranks have no terminal, so they are told. Progress goes to stderr; where both are one terminal it
+ * goes to stdout, to keep the order of lines, which take two ways through the launcher. */
+static const char *progress_word(void)
+{
+    if (!isatty(STDERR_FILENO))
+        return "quiet";
+    return isatty(STDOUT_FILENO) ? "stdout" : "stderr";
+}
+
+static FILE *progress_stream(const char *word)
+{
+    return strcmp(word, "stdout") == 0 ? stdout : strcmp(word, "stderr") == 0 ? stderr : NULL;
+}
+
 static int start_ranks(const bench_options *o, int argc, char **argv)
 {
     char fd_text[16];
@@ -277,7 +291,7 @@ static int start_ranks(const bench_options *o, int argc, char **argv)
     command[used++] = argv[0];
     command[used++] = WORKER;
     command[used++] = fd_text;
-    command[used++] = isatty(STDERR_FILENO) ? "progress" : "quiet";
+    command[used++] = (char *)progress_word();
     for (int i = 1; i < argc; i++)
         command[used++] = argv[i];
     setenv("RUEDA_ALGORITHM", o->algorithm, 1);
@@ -293,7 +307,7 @@ int bench_command(int argc, char **argv)
     bench_options o = {.ranks = RANKS_DEFAULT};
     const bool worker = argc > 3 && strcmp(argv[1], WORKER) == 0;
     const int board_fd = worker ? atoi(argv[2]) : -1;
-    o.progress = worker && strcmp(argv[3], "progress") == 0;
+    o.progress = worker ? progress_stream(argv[3]) : NULL;
     if (worker) {
         argv[3] = argv[0];
         argv += 3;

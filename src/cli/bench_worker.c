@@ -17,12 +17,14 @@
 #define GROWTH 64         /* iterations of a slice by those of the slice before, at most */
 #define COLLECT_S 0.5     /* between two looks whether the peer is still there */
 #define PEER_TIMEOUT_S 60 /* for one slice of the peer */
+#define PROGRESS_S 0.25   /* between two signs of life */
 #define NS_PER_S 1e9
 
 typedef struct leader {
     const bench_options *options;
     slice_engine engine;
     bench_peer_process peer;
+    double shown_s; /* when progress was shown last, by the clock of the size */
 } leader;
 
 /* One of the two that take turns. */
@@ -127,17 +129,23 @@ static bool enough(const leader *l, const contender *c, int slices, double secon
                                      seconds >= OVERTIME * o->seconds);
 }
 
-static void show_progress(const leader *l, uint64_t bytes, double seconds)
+static void show_progress(leader *l, uint64_t bytes, double seconds)
 {
-    if (l->options->progress)
-        fprintf(stderr, "\r%s, %llu bytes: %.1f s \033[K", l->options->what,
-                (unsigned long long)bytes, seconds);
+    FILE *to = l->options->progress;
+    if (to == NULL || (seconds > l->shown_s && seconds < l->shown_s + PROGRESS_S))
+        return;
+    l->shown_s = seconds;
+    fprintf(to, "\r%s, %llu bytes: %.0f s\033[K", l->options->what, (unsigned long long)bytes,
+            seconds);
+    fflush(to);
 }
 
 static void clear_progress(const leader *l)
 {
-    if (l->options->progress)
-        fputs("\r\033[K", stderr);
+    if (l->options->progress == NULL)
+        return;
+    fputs("\r\033[K", l->options->progress);
+    fflush(l->options->progress);
 }
 
 static contender make_contender(const leader *l, board_team team, rueda_op op, uint64_t count)

@@ -87,6 +87,12 @@ static uint64_t split_rows_evenly(exec_extent *extents, uint32_t ranks, uint64_t
     return (rows / ranks + (rows % ranks > 0)) * row_elements;
 }
 
+/* The neutral values of a member that has joined are in private memory. */
+static bool is_mapped(const record *r)
+{
+    return r->all_mapped && r->agreed.prescale == 1.0 && r->whole;
+}
+
 static plan_choice choice_of(const engine *e, const process_set *s, const record *r, uint64_t bytes)
 {
     return (plan_choice){
@@ -97,6 +103,7 @@ static plan_choice choice_of(const engine *e, const process_set *s, const record
         .bytes = bytes,
         .adasum = r->agreed.kind == SIGNATURE_ALLREDUCE && r->agreed.op == RUEDA_ADASUM,
         .shared_memory = true,
+        .mapped = is_mapped(r),
         .equal_parts = !r->unequal,
         .deterministic = e->settings.deterministic != 0};
 }
@@ -118,10 +125,8 @@ static rueda_status find_plan(engine *e, process_set *s, const record *r, uint64
         .rank = s->index,
         .root = choice.collective == PLAN_BROADCAST ? index_of(s, r->agreed.root) : 0,
         .adasum = choice.adasum,
-        /* the neutral values of a member that has joined are in private memory */
-        .mapped = r->all_mapped && r->agreed.prescale == 1.0 && r->whole,
-        .prescaled = r->agreed.prescale != 1.0,
-        .small = bytes <= (uint64_t)e->settings.small_bytes && !r->all_mapped};
+        .mapped = choice.mapped,
+        .prescaled = r->agreed.prescale != 1.0};
     return plans_get(e, s, choice.collective, &choice, layout, found);
 }
 

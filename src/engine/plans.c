@@ -54,10 +54,14 @@ static bool may_be_forced(plan_algorithm forced, const plan_choice *choice)
     return forced != PLAN_ALGORITHM_AUTO && (forced != PLAN_ALGORITHM_ADASUM || choice->adasum);
 }
 
-static plan_algorithm choose(const engine *e, const plan_choice *choice)
+/* The table's answer, unless another algorithm is forced; `small` is for the table's own. */
+static plan_algorithm choose(const engine *e, const plan_choice *choice, bool *small)
 {
-    bool unused;
-    return may_be_forced(e->forced, choice) ? e->forced : plan_select(choice, &unused);
+    const plan_algorithm selected = plan_select(choice, small);
+    if (!may_be_forced(e->forced, choice) || e->forced == selected)
+        return selected;
+    *small = false;
+    return e->forced;
 }
 
 /* A forced algorithm that does not serve this collective gives way to the table's choice. */
@@ -67,8 +71,7 @@ static plan *build(plan_collective collective, plan_algorithm *algorithm, const 
     const char *why = NULL;
     plan *built = plan_build(collective, *algorithm, layout, &why);
     if (built == NULL) {
-        bool unused;
-        *algorithm = plan_select(choice, &unused);
+        *algorithm = plan_select(choice, &layout->small);
         built = plan_build(collective, *algorithm, layout, &why);
     }
     if (built == NULL)
@@ -80,7 +83,7 @@ static plan *build(plan_collective collective, plan_algorithm *algorithm, const 
 rueda_status plans_get(engine *e, process_set *s, plan_collective collective,
                        const plan_choice *choice, plan_layout layout, const plan **found)
 {
-    const plan_algorithm wanted = choose(e, choice);
+    const plan_algorithm wanted = choose(e, choice, &layout.small);
     for (planned *p = s->plans; p != NULL; p = p->next) {
         if (p->collective == collective && p->algorithm == wanted &&
             same_layout(&p->layout, &layout))
@@ -90,10 +93,11 @@ rueda_status plans_get(engine *e, process_set *s, plan_collective collective,
     if (made == NULL)
         return status_fail(RUEDA_ERR_MEMORY, "out of memory for a plan");
     plan_algorithm used = wanted;
-    plan *built = build(collective, &used, choice, &layout);
+    plan_layout used_layout = layout;
+    plan *built = build(collective, &used, choice, &used_layout);
     rueda_status status = built == NULL ? RUEDA_ERR_INTERNAL : RUEDA_OK;
     if (status == RUEDA_OK && e->settings.verify)
-        status = prove(collective, used, layout);
+        status = prove(collective, used, used_layout);
     if (status != RUEDA_OK) {
         plan_free(built);
         free(made);

@@ -7,7 +7,6 @@
 #include "plan/builder.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static const struct row {
     plan_algorithm algorithm;

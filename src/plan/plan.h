@@ -201,6 +201,7 @@ typedef struct plan_choice {
     uint64_t bytes; /* of the largest rank's tensor */
     bool adasum;
     bool shared_memory; /* a transport with peer memory joins the ranks of a host */
+    bool mapped;        /* IN and OUT of peers on the host can be reached */
     bool equal_parts;   /* alltoall: all splits alike */
     bool deterministic; /* the order of a reduction must not depend on where a chunk lies */
 } plan_choice;

@@ -13,7 +13,8 @@ enum condition {
     TWO_HOSTS = 4,    /* exactly two */
     PROJECTION = 8,   /* Adasum */
     FIXED_ORDER = 16, /* a deterministic reduction */
-    EQUAL_PARTS = 32  /* an alltoall with equal splits */
+    EQUAL_PARTS = 32, /* an alltoall with equal splits */
+    PRIVATE = 64      /* tensors that peers cannot reach */
 };
 
 static const struct rule {
@@ -27,8 +28,8 @@ static const struct rule {
     {PLAN_ALLREDUCE, PROJECTION, ANY, ANY, PLAN_ALGORITHM_ADASUM, false},
     /* By memory. The small form reads every peer's whole tensor, so its limit falls with the ranks;
      * both forms reduce in rank order. */
-    {PLAN_ALLREDUCE, MEMORY, 4, 32768, PLAN_ALGORITHM_DIRECT, true},
-    {PLAN_ALLREDUCE, MEMORY, 16, 8192, PLAN_ALGORITHM_DIRECT, true},
+    {PLAN_ALLREDUCE, MEMORY | PRIVATE, 2, 32768, PLAN_ALGORITHM_DIRECT, true},
+    {PLAN_ALLREDUCE, MEMORY | PRIVATE, 16, 8192, PLAN_ALGORITHM_DIRECT, true},
     {PLAN_ALLREDUCE, MEMORY, ANY, 2048, PLAN_ALGORITHM_DIRECT, true},
     {PLAN_ALLREDUCE, MEMORY, ANY, ANY, PLAN_ALGORITHM_DIRECT, false},
     {PLAN_ALLGATHER, MEMORY, ANY, ANY, PLAN_ALGORITHM_DIRECT, false},
@@ -66,6 +67,7 @@ static unsigned conditions_of(const plan_choice *choice)
     met |= choice->adasum ? PROJECTION : 0;
     met |= choice->deterministic ? FIXED_ORDER : 0;
     met |= choice->equal_parts ? EQUAL_PARTS : 0;
+    met |= !choice->mapped ? PRIVATE : 0;
     return met;
 }
 

@@ -23,7 +23,10 @@ static double random_value(uint64_t seed, int rank, size_t element)
 
 static double smallest(rueda_dtype dtype)
 {
-    return dtype == RUEDA_F16 ? 0x1p-24 : dtype == RUEDA_F64 ? 0x1p-1074 : dtype == RUEDA_F32 ? 0x1p-149 : 0x1p-133;
+    return dtype == RUEDA_F16   ? 0x1p-24
+           : dtype == RUEDA_F64 ? 0x1p-1074
+           : dtype == RUEDA_F32 ? 0x1p-149
+                                : 0x1p-133;
 }
 
 static double raw_input(const adasum_case *c, int index, int size, size_t element)
@@ -123,12 +126,13 @@ void adasum_check(const adasum_case *c, const adasum_result *expected, int size,
     const double slack = fmax(unit, smallest(c->dtype)) * 4 * (1 + log2(size));
     for (size_t i = 0; i < c->count; i++) {
         const double got = value_load(c->dtype, data, i).real, wanted = expected->values[i];
-        const bool right = isnan(wanted) ? isnan(got)
+        const bool right = isnan(wanted)   ? isnan(got)
                            : isinf(wanted) ? got == wanted
                            : size == 1     ? got == wanted
                                            : fabs(got - wanted) <= slack;
         if (!right)
-            rank_fail(__FILE__, __LINE__, "adasum of %s %s, element %zu of %zu: got %g, expected %g",
+            rank_fail(__FILE__, __LINE__,
+                      "adasum of %s %s, element %zu of %zu: got %g, expected %g",
                       rueda_dtype_name(c->dtype), adasum_pattern_name(c->pattern), i, c->count, got,
                       wanted);
     }

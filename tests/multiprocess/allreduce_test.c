@@ -89,8 +89,8 @@ static void prescale_and_postscale_multiply(void **state)
 static void try_large(int rank, int size, const void *argument)
 {
     (void)argument, (void)rank, (void)size;
-    static const rueda_dtype dtypes[] = {RUEDA_U8, RUEDA_I64, RUEDA_F16, RUEDA_BF16, RUEDA_F32,
-                                         RUEDA_F64};
+    static const rueda_dtype dtypes[] = {RUEDA_U8,   RUEDA_I64, RUEDA_F16,
+                                         RUEDA_BF16, RUEDA_F32, RUEDA_F64};
     CHECK_OK(rueda_init(NULL));
     for (size_t i = 0; i < 18; i++) {
         recipe r = RECIPE(dtypes[i % 6], i % 4 < 3 ? RUEDA_SUM : RUEDA_AVERAGE, i);
@@ -139,6 +139,25 @@ static void one_channel_is_enough(void **state)
     run_job(&(job){.ranks = 4, .body = try_scales, .environment = environment});
 }
 
+/* 49 × (1/49.0) is less than 1 and would be truncated to 0. */
+static void average_many(int rank, int size, const void *argument)
+{
+    (void)rank, (void)size, (void)argument;
+    CHECK_OK(rueda_init(NULL));
+    int32_t ones[5] = {1, -1, 2, 0, 100};
+    const int64_t shape[] = {5};
+    const rueda_tensor t = RUEDA_TENSOR("ones", ones, RUEDA_I32, 1, shape);
+    CHECK_OK(rueda_allreduce(&t, NULL, NULL));
+    CHECK(ones[0] == 1 && ones[1] == -1 && ones[2] == 2 && ones[3] == 0 && ones[4] == 100);
+    CHECK_OK(rueda_shutdown());
+}
+
+static void averages_of_integers_are_divided(void **state)
+{
+    (void)state;
+    run_ranks(49, average_many, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -148,6 +167,7 @@ int main(void)
         cmocka_unit_test(tensors_above_the_fusion_threshold_go_alone),
         cmocka_unit_test(small_slots_are_used_again_and_again),
         cmocka_unit_test(one_channel_is_enough),
+        cmocka_unit_test(averages_of_integers_are_divided),
     };
     return cmocka_run_group_tests_name("allreduce", tests, NULL, NULL);
 }

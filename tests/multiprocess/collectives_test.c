@@ -89,7 +89,10 @@ static void scatter_everything(int rank, int size, const void *argument)
                                 .memory = dtype % 3});
         }
     }
-    task scaled = {.kind = TASK_REDUCESCATTER, .recipe = {RUEDA_F32, RUEDA_SUM, 0.5, 4, 3}, .count = 1001, .width = 7};
+    task scaled = {.kind = TASK_REDUCESCATTER,
+                   .recipe = {RUEDA_F32, RUEDA_SUM, 0.5, 4, 3},
+                   .count = 1001,
+                   .width = 7};
     try_task(scaled);
     scaled.recipe.op = RUEDA_AVERAGE;
     scaled.count = 30011;
@@ -177,8 +180,8 @@ static void every_algorithm_gives_the_same_results(void **state)
 {
     (void)state;
     static const char *const algorithms[] = {
-        "RUEDA_ALGORITHM=direct", "RUEDA_ALGORITHM=ring",  "RUEDA_ALGORITHM=doubling",
-        "RUEDA_ALGORITHM=halving", "RUEDA_ALGORITHM=tree", "RUEDA_ALGORITHM=bruck",
+        "RUEDA_ALGORITHM=direct",   "RUEDA_ALGORITHM=ring",   "RUEDA_ALGORITHM=doubling",
+        "RUEDA_ALGORITHM=halving",  "RUEDA_ALGORITHM=tree",   "RUEDA_ALGORITHM=bruck",
         "RUEDA_ALGORITHM=pairwise", "RUEDA_ALGORITHM=adasum", "RUEDA_ALGORITHM=hierarchical"};
     static const int ranks[] = {2, 3, 4, 5, 8};
     for (size_t i = 0; i < sizeof algorithms / sizeof algorithms[0]; i++) {

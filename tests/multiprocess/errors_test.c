@@ -48,7 +48,13 @@ typedef struct difference {
     const char *says[4];
 } difference;
 
-static const difference usual = {.dtype = RUEDA_F32, .rows = 4, .width = 3, .ndim = 2, .op = RUEDA_SUM, .prescale = 1, .postscale = 1};
+static const difference usual = {.dtype = RUEDA_F32,
+                                 .rows = 4,
+                                 .width = 3,
+                                 .ndim = 2,
+                                 .op = RUEDA_SUM,
+                                 .prescale = 1,
+                                 .postscale = 1};
 
 static rueda_status submit_different(const difference *d, const char *name, task_kind kind)
 {

@@ -19,7 +19,8 @@ static void train_unevenly(int rank, int size, const void *argument)
             double values[3] = {rank + 1, rank + 1, rank + 1};
             float largest = (float)rank, product = 2;
             const int64_t shape[] = {3}, one[] = {1};
-            int first = batch - extra + 1 > 0 ? batch - extra + 1 : 0; /* ranks before it have joined */
+            int first =
+                batch - extra + 1 > 0 ? batch - extra + 1 : 0; /* ranks before it have joined */
             double sum = 0, factor = 1;
             doing("epoch %d, batch %d", epoch, batch);
             for (int r = first; r < size; r++)
@@ -134,7 +135,8 @@ static void use_other_operations(int rank, int size, const void *argument)
     CHECK_OK(rueda_wait(join, -1));
     rueda_request_free(join);
     CHECK(rueda_last_joined() != 0);
-    task after = {.kind = TASK_ALLGATHER, .recipe = RECIPE(RUEDA_F32, RUEDA_SUM, 1), .count = 1, .name = "t"};
+    task after = {
+        .kind = TASK_ALLGATHER, .recipe = RECIPE(RUEDA_F32, RUEDA_SUM, 1), .count = 1, .name = "t"};
     task_run(&after);
     CHECK_OK(rueda_shutdown());
 }

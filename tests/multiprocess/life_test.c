@@ -81,7 +81,8 @@ static void check_refused_outside(void)
     CHECK_STATUS(rueda_remove_process_set(1), RUEDA_ERR_STATE);
     CHECK_STATUS(rueda_shutdown(), RUEDA_ERR_STATE);
     CHECK_STATUS(rueda_orthogonality(NULL, &value), RUEDA_ERR_STATE);
-    CHECK_STATUS(rueda_get_stats(&(rueda_stats){.struct_size = sizeof(rueda_stats)}), RUEDA_ERR_STATE);
+    CHECK_STATUS(rueda_get_stats(&(rueda_stats){.struct_size = sizeof(rueda_stats)}),
+                 RUEDA_ERR_STATE);
     CHECK(rueda_alloc(8) == NULL);
     rueda_free(&data); /* not ours: ignored */
 }
@@ -177,9 +178,9 @@ static void settings_that_must_be_equal_are_compared(void **state)
 static void set_nonsense(int rank, int size, const void *argument)
 {
     (void)rank, (void)size, (void)argument;
-    static const char *const wrong[][2] = {{"RUEDA_ALGORITHM", "magic"}, {"RUEDA_KERNEL", "abacus"},
-                                           {"RUEDA_TRANSPORT", "pigeon"}, {"RUEDA_LOG_LEVEL", "loud"},
-                                           {"RUEDA_CHANNELS", "0"},       {"RUEDA_RANK", "9"}};
+    static const char *const wrong[][2] = {
+        {"RUEDA_ALGORITHM", "magic"}, {"RUEDA_KERNEL", "abacus"}, {"RUEDA_TRANSPORT", "pigeon"},
+        {"RUEDA_LOG_LEVEL", "loud"},  {"RUEDA_CHANNELS", "0"},    {"RUEDA_RANK", "9"}};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         setenv(wrong[i][0], wrong[i][1], 1);
         CHECK_STATUS(rueda_init(NULL), RUEDA_ERR_CONFIG);

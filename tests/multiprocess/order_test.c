@@ -82,7 +82,8 @@ static void on_several_rank_counts(const course *c, const char *const *environme
 {
     static const int ranks[] = {1, 2, 3, 4, 8};
     for (size_t i = 0; i < sizeof ranks / sizeof ranks[0]; i++)
-        run_job(&(job){.ranks = ranks[i], .body = run_course, .argument = c, .environment = environment});
+        run_job(&(job){
+            .ranks = ranks[i], .body = run_course, .argument = c, .environment = environment});
 }
 
 static void ranks_submit_in_any_order(void **state)
@@ -107,7 +108,8 @@ static void shapes_of_a_name_may_change(void **state)
 static void tensors_may_pause(void **state)
 {
     (void)state;
-    on_several_rank_counts(&(course){.iterations = 20, .some_absent = true, .new_shapes = true}, NULL);
+    on_several_rank_counts(&(course){.iterations = 20, .some_absent = true, .new_shapes = true},
+                           NULL);
 }
 
 static void a_small_cache_evicts(void **state)

@@ -15,7 +15,8 @@ static void run_task_in(int32_t set, task_kind kind, int turn)
 {
     task t = {.kind = kind,
               .recipe = RECIPE(RUEDA_F32, RUEDA_SUM, (uint64_t)turn),
-              .count = kind == TASK_ALLGATHER || kind == TASK_ALLTOALL ? (size_t)(turn % ROWS_MANY) : 101,
+              .count = kind == TASK_ALLGATHER || kind == TASK_ALLTOALL ? (size_t)(turn % ROWS_MANY)
+                                                                       : 101,
               .root = turn % rueda_set_size(set),
               .in_place = turn % 2,
               .set = set};

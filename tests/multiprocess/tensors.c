@@ -123,8 +123,8 @@ static int32_t global_root(const task *t)
 }
 
 typedef rueda_status (*collective)(const rueda_tensor *, const rueda_options *, rueda_request **);
-static const collective calls[] = {rueda_allreduce, rueda_allgather, rueda_broadcast, rueda_alltoall,
-                                   rueda_reducescatter};
+static const collective calls[] = {rueda_allreduce, rueda_allgather, rueda_broadcast,
+                                   rueda_alltoall, rueda_reducescatter};
 
 static void submit_data(task *t)
 {
@@ -182,7 +182,8 @@ static void check_exchanged(const task *t, const rueda_output *output, int index
     for (int from = 0; from < size; from++) {
         const size_t rows = split(t, from, index);
         CHECK_EQUAL(output->received_splits[from], rows);
-        recipe_check_copy(&t->recipe, from, sum_sent(t, from, index) * t->width, at, rows * t->width);
+        recipe_check_copy(&t->recipe, from, sum_sent(t, from, index) * t->width, at,
+                          rows * t->width);
         at += rows * t->width * rueda_dtype_bytes(t->recipe.dtype);
     }
 }

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #define THREADS 4
-#define TURNS 40
+#define TURNS 80
 
 typedef struct worker {
     pthread_t thread;

@@ -161,10 +161,9 @@ number recipe_input(const recipe *r, int rank, size_t index)
         return (number){0, random % 3 == 0 ? 0 : random % 3 == 1 ? 1 : (int64_t)(random >> 56 | 1)};
     /* what is scaled must not leave the type: 8 ranks × 15 fits in int8 */
     if (r->op == RUEDA_AVERAGE || r->prescale != 1.0 || r->postscale != 1.0)
-        return wrapped(r->dtype, (int64_t)(random % 16) *
-                                     (r->dtype != RUEDA_U8 && r->dtype != RUEDA_U16 && random >> 63
-                                          ? -1
-                                          : 1));
+        return wrapped(
+            r->dtype, (int64_t)(random % 16) *
+                          (r->dtype != RUEDA_U8 && r->dtype != RUEDA_U16 && random >> 63 ? -1 : 1));
     return wrapped(r->dtype, (int64_t)random);
 }
 
@@ -197,11 +196,13 @@ static number combined(const recipe *r, number a, number b)
         return is_bool ? (number){0, a.whole || b.whole}
                        : (number){fmax(a.real, b.real), a.whole > b.whole ? a.whole : b.whole};
     case RUEDA_PRODUCT:
-        return is_bool ? (number){0, a.whole && b.whole}
-                       : (number){a.real * b.real, (int64_t)((uint64_t)a.whole * (uint64_t)b.whole)};
+        return is_bool
+                   ? (number){0, a.whole && b.whole}
+                   : (number){a.real * b.real, (int64_t)((uint64_t)a.whole * (uint64_t)b.whole)};
     default:
-        return is_bool ? (number){0, a.whole || b.whole}
-                       : (number){a.real + b.real, (int64_t)((uint64_t)a.whole + (uint64_t)b.whole)};
+        return is_bool
+                   ? (number){0, a.whole || b.whole}
+                   : (number){a.real + b.real, (int64_t)((uint64_t)a.whole + (uint64_t)b.whole)};
     }
 }
 
@@ -229,13 +230,15 @@ bool recipe_is_right(const recipe *r, number got, number expected)
     if (isnan(expected.real))
         return isnan(got.real);
     /* a factor such as 1/3 is rounded, then the product is: two roundings */
-    const double slack = r->op == RUEDA_AVERAGE ? ldexp(fabs(expected.real), -fraction_bits(r->dtype)) : 0;
+    const double slack =
+        r->op == RUEDA_AVERAGE ? ldexp(fabs(expected.real), -fraction_bits(r->dtype)) : 0;
     return got.real == expected.real || fabs(got.real - expected.real) <= slack;
 }
 
 static void complain(const recipe *r, size_t index, number got, number expected)
 {
-    rank_fail(__FILE__, __LINE__, "%s of %s, element %zu: got %g (%" PRId64 "), expected %g (%" PRId64 ")",
+    rank_fail(__FILE__, __LINE__,
+              "%s of %s, element %zu: got %g (%" PRId64 "), expected %g (%" PRId64 ")",
               rueda_op_name(r->op), rueda_dtype_name(r->dtype), index, got.real, got.whole,
               expected.real, expected.whole);
 }

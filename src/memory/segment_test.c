@@ -1,0 +1,143 @@
+/* segment_test.c: the layout of the shared memory: nothing overlaps, all fits, all is aligned. */
+#include "memory/segment.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define SLOTS 4
+
+static config settings_with(int64_t slot_bytes, int64_t channels, int64_t cache, int64_t heap_max)
+{
+    config settings;
+    assert_int_equal(config_load(&settings, NULL), RUEDA_OK);
+    settings.slot_bytes = slot_bytes;
+    settings.channels = channels;
+    settings.cache_capacity = cache;
+    settings.heap_max = heap_max;
+    return settings;
+}
+
+/* A stretch of the segment that belongs to one thing. */
+typedef struct stretch {
+    const uint8_t *start;
+    uint64_t bytes;
+} stretch;
+
+static int by_start(const void *a, const void *b)
+{
+    const stretch *x = a, *y = b;
+    return x->start < y->start ? -1 : x->start > y->start;
+}
+
+static size_t list_set(const segment *s, uint32_t rank, uint32_t set, stretch *to)
+{
+    const segment_header *h = s->header;
+    size_t n = 0;
+    const uint64_t contribution =
+        sizeof(segment_contribution) + h->cache_words * 8u + segment_news_bytes(s);
+    for (uint64_t round = 0; round < 2; round++)
+        to[n++] = (stretch){(uint8_t *)segment_contribution_at(s, rank, set, round), contribution};
+    for (uint32_t c = 0; c < h->channels; c++) {
+        to[n++] = (stretch){(uint8_t *)segment_flag_at(s, rank, set, c), sizeof(segment_flag)};
+        to[n++] = (stretch){(uint8_t *)segment_sums_at(s, rank, set, c),
+                            2 * SEGMENT_SUMS * 4 * sizeof(double)};
+        to[n++] = (stretch){(uint8_t *)segment_addresses_at(s, rank, set, c),
+                            SEGMENT_ADDRESSES * sizeof(segment_address)};
+        to[n++] = (stretch){segment_slots_at(s, rank, set, c), SLOTS * h->slot_bytes};
+        for (uint32_t reader = 0; reader < h->ranks; reader++)
+            to[n++] = (stretch){(uint8_t *)segment_ring_at(s, rank, set, c, reader),
+                                sizeof(segment_ring)};
+    }
+    return n;
+}
+
+static void check_layout(const config *settings, uint32_t ranks)
+{
+    segment s;
+    assert_int_equal(segment_create(&s, settings, ranks, 1), RUEDA_OK);
+    const size_t most =
+        2 + ranks * (2 + RUEDA_MAX_SETS * (2 + (size_t)settings->channels * (4 + ranks)));
+    stretch *all = calloc(most, sizeof *all);
+    size_t n = 0;
+    all[n++] = (stretch){s.base, sizeof(segment_header)};
+    for (uint32_t r = 0; r < ranks; r++) {
+        all[n++] = (stretch){(uint8_t *)segment_rank_at(&s, r), sizeof(segment_rank)};
+        for (uint32_t set = 0; set < RUEDA_MAX_SETS; set++)
+            n += list_set(&s, r, set, all + n);
+        all[n++] = (stretch){segment_heap_at(&s, r), s.header->heap_bytes};
+    }
+    assert_true(n <= most);
+    qsort(all, n, sizeof *all, by_start);
+    for (size_t i = 0; i < n; i++) {
+        assert_int_equal((uintptr_t)all[i].start % OS_CACHE_LINE, 0);
+        assert_true(all[i].start >= s.base &&
+                    all[i].start + all[i].bytes <= s.base + s.header->bytes);
+        assert_true(i == 0 || all[i - 1].start + all[i - 1].bytes <= all[i].start);
+    }
+    free(all);
+    segment_close(&s);
+    assert_int_equal(s.fd, -1);
+}
+
+static void nothing_overlaps(void **state)
+{
+    (void)state;
+    const config usual = settings_with(256 * KIB, 4, 4096, 16 * GIB);
+    const config small = settings_with(4 * KIB, 1, 0, 0);
+    const config odd = settings_with(5000, 3, 65, 12345);
+    for (uint32_t ranks = 1; ranks <= 9; ranks += 2) {
+        check_layout(&usual, ranks);
+        check_layout(&small, ranks);
+        check_layout(&odd, ranks);
+    }
+}
+
+static void both_sides_see_the_same_layout(void **state)
+{
+    (void)state;
+    const config settings = settings_with(64 * KIB, 2, 100, MIB);
+    segment a, b;
+    assert_int_equal(segment_create(&a, &settings, 3, 42), RUEDA_OK);
+    assert_int_equal(segment_attach(&b, dup(a.fd)), RUEDA_OK);
+    assert_int_equal(b.header->generation, 42);
+    assert_int_equal(segment_heap_at(&a, 2) - a.base, segment_heap_at(&b, 2) - b.base);
+    assert_int_equal(segment_slots_at(&a, 1, 3, 1) - a.base,
+                     segment_slots_at(&b, 1, 3, 1) - b.base);
+    assert_int_equal(segment_commit_set(&a, 1, 3), RUEDA_OK);
+    segment_slots_at(&a, 1, 3, 1)[0] = 77;
+    assert_int_equal(segment_slots_at(&b, 1, 3, 1)[0], 77);
+    segment_close(&a);
+    segment_close(&b);
+}
+
+/* Memory of another version or no memory of ours at all. */
+static void a_foreign_segment_is_refused(void **state)
+{
+    (void)state;
+    const config settings = settings_with(64 * KIB, 2, 100, MIB);
+    segment a, b;
+    assert_int_equal(segment_create(&a, &settings, 1, 1), RUEDA_OK);
+    a.header->version++;
+    assert_int_equal(segment_attach(&b, dup(a.fd)), RUEDA_ERR_STATE);
+    assert_non_null(strstr(status_text(), "version"));
+    segment_close(&a);
+    int pipes[2];
+    assert_int_equal(pipe(pipes), 0);
+    assert_int_equal(segment_attach(&b, pipes[0]), RUEDA_ERR_SYSTEM);
+    close(pipes[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_overlaps),
+        cmocka_unit_test(both_sides_see_the_same_layout),
+        cmocka_unit_test(a_foreign_segment_is_refused),
+    };
+    return cmocka_run_group_tests_name("segment", tests, NULL, NULL);
+}
