@@ -24,7 +24,7 @@ typedef struct job {
     const void *argument;
     const char *const *environment; /* "NAME=value" …, NULL; or NULL */
     int seconds;                    /* time limit; 0: JOB_SECONDS */
-    unsigned killed;                /* ranks (bits) that must end by SIGKILL */
+    unsigned long long killed;      /* ranks (bits) that must end by SIGKILL */
 } job;
 
 #define JOB_SECONDS 60
