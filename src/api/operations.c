@@ -95,7 +95,7 @@ static entry *entry_of(signature_kind kind, const rueda_tensor *t, const rueda_o
     }
     own->in = t->input;
     own->out = t->output;
-    own->submitted_ns = os_now_ns();
+    own->submitted_ns = os_now_coarse_ns();
     signature *s = &own->signature;
     s->kind = (uint8_t)kind;
     s->dtype = (uint8_t)t->dtype;

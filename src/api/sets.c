@@ -38,7 +38,7 @@ static rueda_status change_sets(engine *e, signature_kind kind, int64_t *list, u
         return status_fail(RUEDA_ERR_MEMORY, "process sets: out of memory");
     }
     own->request = r;
-    own->submitted_ns = os_now_ns();
+    own->submitted_ns = os_now_coarse_ns();
     own->signature = (signature){.kind = (uint8_t)kind,
                                  .root = removed,
                                  .list = list,

@@ -4,6 +4,8 @@
 #define POLLS_BEFORE_CLOCK 64   /* passes before the first look at the clock */
 #define BACKGROUND_SPIN_NS 3000 /* the background thread must not take a core from compute */
 #define SLEEP_MOST_NS UINT64_C(100000000) /* then look for dead peers and stalls */
+#define DOZE_NS 100000                    /* a background driver looks again by itself … */
+#define DOZES_BEFORE_SLEEP 20             /* … so often, then it must be woken */
 #define FOLLOW_MOST_NS UINT64_C(20000000) /* a waiter that does not drive looks again */
 
 bool drive_try(engine *e)
@@ -23,7 +25,7 @@ void drive_leave(engine *e)
 }
 
 typedef struct patience {
-    uint32_t polls;
+    uint32_t polls, dozes;
     uint64_t since_ns; /* 0: the clock has not been read yet */
     bool shares_core;  /* with another rank of the job */
 } patience;
@@ -46,20 +48,27 @@ static bool has_mail(engine *e)
     return false;
 }
 
+static uint64_t sleep_ns(uint64_t deadline_ns, bool doze)
+{
+    const uint64_t now = os_now_ns(), most = doze ? DOZE_NS : SLEEP_MOST_NS;
+    if (deadline_ns >= now + most)
+        return most;
+    return deadline_ns > now ? deadline_ns - now : 0;
+}
+
 /* Announce, look once more, sleep: a peer that changes something after the look rings the bell. */
-static void sleep_once(engine *e, const rueda_request *until, uint64_t deadline_ns, bool background)
+static void sleep_once(engine *e, patience *p, const rueda_request *until, uint64_t deadline_ns,
+                       bool background)
 {
     const uint32_t rank = (uint32_t)e->who.rank;
+    const bool doze = background && p->dozes++ < DOZES_BEFORE_SLEEP;
+    atomic_store(&e->dozing, doze);
     const uint32_t seen = control_sleep_announce(&e->segment, rank);
     const bool awake = engine_step(e) || has_mail(e) || (until != NULL && request_ended(until)) ||
                        (background && background_done(e));
     if (!awake) {
-        const uint64_t now = os_now_ns();
-        uint64_t most = SLEEP_MOST_NS;
-        if (deadline_ns < now + most)
-            most = deadline_ns > now ? deadline_ns - now : 0;
         atomic_fetch_add_explicit(&e->counters.sleeps, 1, memory_order_relaxed);
-        control_sleep(&e->segment, rank, seen, most);
+        control_sleep(&e->segment, rank, seen, sleep_ns(deadline_ns, doze));
     }
     control_sleep_end(&e->segment, rank);
     watch_peers(e, os_now_ns());
@@ -93,7 +102,7 @@ static void be_patient(engine *e, patience *p, const rueda_request *until, uint6
     else if (idle < spin + yield)
         os_yield();
     else
-        sleep_once(e, until, deadline_ns, background);
+        sleep_once(e, p, until, deadline_ns, background);
 }
 
 void drive(engine *e, const rueda_request *until, uint64_t deadline_ns, bool background)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define URGENT_BYTES 65536 /* data worth waking the background thread at once */
+#define URGENT_BYTES (1 << 20) /* unseen data worth waking the driver at once */
 #define DRAIN_NS UINT64_C(10000000000)
 
 static rueda_status read_settings(engine *e)
@@ -119,32 +119,38 @@ void engine_stop(engine *e)
     stop_parts(e);
 }
 
-static bool is_urgent(entry *const *entries, size_t count)
+static uint64_t bytes_of(entry *const *entries, size_t count)
 {
     uint64_t bytes = 0;
     for (size_t i = 0; i < count; i++)
         bytes += signature_elements(&entries[i]->signature) *
                  rueda_dtype_bytes((rueda_dtype)entries[i]->signature.dtype);
-    return bytes >= URGENT_BYTES;
+    return bytes;
+}
+
+/* Waking a thread costs more than a small tensor. A driver that dozes, or a background thread that
+ * naps, will look by itself: only a heap of data is worth waking it. */
+static void call_driver(engine *e, uint64_t bytes)
+{
+    const bool urgent = atomic_fetch_add(&e->unseen, bytes) + bytes >= URGENT_BYTES;
+    if (atomic_load(&e->driving) == 0)
+        background_call(e, urgent);
+    else if (urgent || atomic_load(&e->dozing) == 0)
+        control_notify_rank(&e->segment, (uint32_t)e->who.rank);
 }
 
 rueda_status engine_submit(engine *e, process_set *s, entry *const *entries,
                            const char *const *names, size_t count, bool will_wait)
 {
-    const bool urgent = !will_wait && is_urgent(entries, count);
+    /* before the queue has them: they may end, and be freed, any time after */
+    const uint64_t bytes = bytes_of(entries, count);
     atomic_fetch_add(&e->outstanding, count);
     const rueda_status status = queue_submit(&s->queue, entries, names, count);
-    if (status != RUEDA_OK) {
+    if (status != RUEDA_OK)
         atomic_fetch_sub(&e->outstanding, count);
-        return status;
-    }
-    if (will_wait)
-        return RUEDA_OK;
-    if (atomic_load(&e->driving) != 0)
-        control_notify_rank(&e->segment, (uint32_t)e->who.rank);
-    else
-        background_call(e, urgent);
-    return RUEDA_OK;
+    else if (!will_wait)
+        call_driver(e, bytes);
+    return status;
 }
 
 rueda_status engine_set(engine *e, int32_t id, process_set **set)

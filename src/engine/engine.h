@@ -85,7 +85,9 @@ struct engine {
     engine_counters counters;
 
     _Atomic uint64_t outstanding; /* entries submitted here and not ended */
+    _Atomic uint64_t unseen;      /* bytes submitted since the driver last looked */
     _Atomic uint32_t driving;     /* 0 or 1 */
+    _Atomic uint32_t dozing;      /* the driver sleeps, but will look by itself very soon */
     _Atomic uint32_t waiters;     /* threads inside engine_wait */
     _Atomic uint32_t sleepers;    /* of those, asleep on `events` */
     _Atomic uint32_t events;      /* changes when requests end or the driver leaves */

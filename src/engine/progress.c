@@ -78,6 +78,7 @@ static bool negotiate_set(engine *e, process_set *s)
 {
     bool moved = false;
     if (queue_has_mail(&s->queue)) {
+        atomic_store_explicit(&e->unseen, 0, memory_order_relaxed);
         negotiation_take_mail(&s->negotiation);
         moved = true;
     }

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #define FIRST_BUCKETS 256
+#define BARRIER_NAMES                                                                              \
+    64 /* barriers of a set in flight; names come again, so a bit announces them */
 
 rueda_status queue_init(queue *q)
 {
@@ -125,8 +127,11 @@ static rueda_status claim_record(queue *q, entry *e, const char *name)
     char made_up[64];
     if (name == NULL) {
         const uint8_t kind = e->signature.kind;
+        uint64_t number = q->unnamed[kind]++;
+        if (kind == SIGNATURE_BARRIER)
+            number %= BARRIER_NAMES;
         snprintf(made_up, sizeof made_up, "%s.noname.%llu", signature_kind_name(kind),
-                 (unsigned long long)q->unnamed[kind]++);
+                 (unsigned long long)number);
         name = made_up;
     }
     record *r = find_locked(q, name, strlen(name), true);

@@ -243,7 +243,7 @@ static void adasum_works_in_a_process_set(void **state)
 static void adasum_splits_what_does_not_fit_one_operation(void **state)
 {
     (void)state;
-    static const char *const environment[] = {"RUEDA_SLOT_BYTES=4K", "RUEDA_SMALL_BYTES=0", NULL};
+    static const char *const environment[] = {"RUEDA_SLOT_BYTES=4K", NULL};
     run_job(&(job){
         .ranks = 3, .body = try_together, .argument = &(bool){false}, .environment = environment});
     run_job(&(job){.ranks = 4, .body = try_patterns, .environment = environment});

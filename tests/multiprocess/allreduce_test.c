@@ -126,7 +126,7 @@ static void tensors_above_the_fusion_threshold_go_alone(void **state)
 static void small_slots_are_used_again_and_again(void **state)
 {
     (void)state;
-    static const char *const environment[] = {"RUEDA_SLOT_BYTES=4K", "RUEDA_SMALL_BYTES=64", NULL};
+    static const char *const environment[] = {"RUEDA_SLOT_BYTES=4K", NULL};
     run_job(&(job){.ranks = 2, .body = try_large, .environment = environment});
     run_job(&(job){.ranks = 5, .body = try_all_recipes, .environment = environment});
 }

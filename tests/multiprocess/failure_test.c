@@ -1,5 +1,5 @@
 /* failure_test.c: ranks that leave, stall or die while others wait for them.
- * ctest: timeout=180 */
+ * ctest: threads timeout=180 */
 #include "tensors.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* grouped_test.c: groups of allreduces run together or not at all.
- * ctest: timeout=120 */
+ * ctest: threads timeout=120 */
 #include "tensors.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* join_test.c: ranks with different amounts of data.
- * ctest: timeout=120 */
+ * ctest: threads timeout=120 */
 #include "tensors.h"
 
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* sets_test.c: process sets: made at init, added and removed while running, overlapping, at work
  * together.
- * ctest: timeout=180 */
+ * ctest: threads timeout=180 */
 #include "tensors.h"
 
 #include <setjmp.h>
