@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #define PIECE_BYTES 65536 /* of a phase without slots: stays in a core's own cache */
-#define PIECE_LEAST 16384 /* smaller pieces cost more in flags than they gain in overlap */
+#define PIECE_LEAST 32768 /* smaller pieces cost more in flags than they gain in overlap */
 
 _Static_assert(PLAN_SLOTS == 4, "segment.c lays out four slots");
 

@@ -20,7 +20,8 @@ typedef struct adasum_trial {
     adasum_case tensor;
     memory_kind memory;
     char name[96];
-    void *data;
+    void *data; /* in place, unless there is an output */
+    void *output;
     int64_t shape[1];
 } adasum_trial;
 
@@ -42,7 +43,8 @@ static void check_alike(const adasum_trial *t, int32_t set)
 {
     const size_t bytes = t->tensor.count * rueda_dtype_bytes(t->tensor.dtype);
     const int64_t shape[] = {(int64_t)bytes};
-    rueda_tensor tensor = RUEDA_TENSOR("alike", t->data, RUEDA_U8, 1, shape);
+    void *result = t->output != NULL ? t->output : t->data;
+    rueda_tensor tensor = RUEDA_TENSOR("alike", result, RUEDA_U8, 1, shape);
     rueda_options options = RUEDA_OPTIONS(RUEDA_SUM);
     options.process_set = set;
     rueda_request *request;
@@ -51,7 +53,7 @@ static void check_alike(const adasum_trial *t, int32_t set)
     CHECK_OK(rueda_wait(request, -1));
     CHECK_OK(rueda_take_output(request, &output));
     for (int i = 0; i < rueda_set_size(set); i++)
-        CHECK(memcmp(t->data, (uint8_t *)output.data + (size_t)i * bytes, bytes) == 0);
+        CHECK(memcmp(result, (uint8_t *)output.data + (size_t)i * bytes, bytes) == 0);
     rueda_output_free(&output);
     rueda_request_free(request);
 }
@@ -62,7 +64,7 @@ static void check_trial(adasum_trial *t, int32_t set, double *combined, double *
     const int size = rueda_set_size(set);
     doing("check %s", t->name);
     adasum_result expected = adasum_expected(&t->tensor, size);
-    adasum_check(&t->tensor, &expected, size, t->data);
+    adasum_check(&t->tensor, &expected, size, t->output != NULL ? t->output : t->data);
     check_alike(t, set);
     double value;
     CHECK_OK(rueda_orthogonality(t->name, &value));
@@ -73,20 +75,29 @@ static void check_trial(adasum_trial *t, int32_t set, double *combined, double *
     *combined += expected.combined;
     *leaves += expected.leaves;
     free(expected.values);
+    for (size_t i = 0; i < t->tensor.count && t->output != NULL; i++) {
+        const double input = adasum_input(&t->tensor, rueda_set_rank(set), size, i);
+        const double kept = value_load(t->tensor.dtype, t->data, i).real;
+        CHECK(kept == input || (isnan(kept) && isnan(input)));
+    }
+    memory_give(t->memory, t->output);
     memory_give(t->memory, t->data);
 }
 
 static void try_patterns(int rank, int size, const void *argument)
 {
     (void)argument;
-    static const size_t counts[] = {1, 17, 1001, 20011};
+    static const size_t counts[] = {1, 17, 1001, 12011};
     double combined = 0, leaves = 0;
     CHECK_OK(rueda_init(NULL));
     for (int p = 0; p < PATTERN_COUNT; p++) {
         for (size_t i = 0; i < 16; i++) {
             adasum_trial t = {.tensor = {dtypes[i % 4], (adasum_pattern)p, counts[i / 4], 7 + i},
                               .memory = (i + (size_t)p) % 3};
-            const rueda_tensor tensor = make_tensor(&t, rank, size);
+            rueda_tensor tensor = make_tensor(&t, rank, size);
+            if (p % 2 == 0)
+                tensor.output = t.output =
+                    memory_take(t.memory, t.tensor.count * rueda_dtype_bytes(t.tensor.dtype));
             CHECK_OK(rueda_allreduce(&tensor, &RUEDA_OPTIONS(RUEDA_ADASUM), NULL));
             check_trial(&t, RUEDA_GLOBAL_SET, &combined, &leaves);
         }
@@ -211,6 +222,53 @@ static void orthogonality_is_one_for_orthogonal_and_small_for_equal(void **state
         run_ranks(ranks, try_extremes, NULL);
 }
 
+/* Powers of two scale exactly: the result scales with the inputs. */
+static void try_scales(int rank, int size, const void *argument)
+{
+    (void)argument;
+    CHECK_OK(rueda_init(NULL));
+    for (size_t i = 0; i < 6; i++) {
+        adasum_trial t = {.tensor = {dtypes[i % 4], PATTERN_RANDOM, 3001, i}, .memory = i % 3};
+        const rueda_tensor tensor = make_tensor(&t, rank, size);
+        rueda_options options = RUEDA_OPTIONS(RUEDA_ADASUM);
+        options.prescale = 4;
+        options.postscale = i < 3 ? 0.25 : 2;
+        CHECK_OK(rueda_allreduce(&tensor, &options, NULL));
+        adasum_result expected = adasum_expected(&t.tensor, size);
+        const double factor = options.prescale * options.postscale;
+        expected.largest *= factor;
+        for (size_t k = 0; k < t.tensor.count; k++)
+            expected.values[k] *= factor;
+        adasum_check(&t.tensor, &expected, size, t.data);
+        free(expected.values);
+        memory_give(t.memory, t.data);
+    }
+    CHECK_OK(rueda_shutdown());
+}
+
+static void scales_multiply_gradients_and_result(void **state)
+{
+    (void)state;
+    for (int ranks = 1; ranks <= 5; ranks++)
+        run_ranks(ranks, try_scales, NULL);
+}
+
+static void adasum_is_the_same_by_every_algorithm(void **state)
+{
+    (void)state;
+    static const char *const settings[] = {"RUEDA_ALGORITHM=direct", "RUEDA_ALGORITHM=ring",
+                                           "RUEDA_ALGORITHM=hierarchical", "RUEDA_DETERMINISTIC=1"};
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+        const char *const environment[] = {settings[i], NULL};
+        print_message("%s\n", settings[i]);
+        for (int ranks = 3; ranks <= 4; ranks++)
+            run_job(&(job){.ranks = ranks,
+                           .body = try_together,
+                           .argument = &(bool){false},
+                           .environment = environment});
+    }
+}
+
 /* The tree is over the index in the set, not the global rank. */
 static void try_set(int rank, int size, const void *argument)
 {
@@ -257,6 +315,8 @@ int main(void)
         cmocka_unit_test(grouped_tensors_keep_their_own_coefficients),
         cmocka_unit_test(orthogonality_weighs_tensors_by_their_norms),
         cmocka_unit_test(orthogonality_is_one_for_orthogonal_and_small_for_equal),
+        cmocka_unit_test(scales_multiply_gradients_and_result),
+        cmocka_unit_test(adasum_is_the_same_by_every_algorithm),
         cmocka_unit_test(adasum_works_in_a_process_set),
         cmocka_unit_test(adasum_splits_what_does_not_fit_one_operation),
     };
