@@ -28,6 +28,10 @@ int os_cpu_count(void);
 int os_cpu_now(void); /* the processor the caller runs on */
 void os_yield(void);
 
+/* Asks for short turns for the calling thread: it is then put before threads that compute, when it is
+ * woken. Systems that do not know the request ignore it. */
+void os_take_short_turns(void);
+
 static inline void os_pause(void)
 {
 #if defined(__x86_64__) || defined(__i386__)

@@ -10,8 +10,8 @@
 
 enum { BACKGROUND_AWAKE, BACKGROUND_NAPPING, BACKGROUND_ASLEEP };
 
-#define NAP_NS 100000
-#define NAPS_BEFORE_SLEEP 20
+#define NAP_NS 50000
+#define NAPS_BEFORE_SLEEP 40
 #define SLEEP_NS UINT64_C(60000000000)
 
 static bool is_needed(engine *e)
@@ -45,6 +45,7 @@ static void *background_main(void *argument)
 {
     engine *e = argument;
     uint32_t naps = 0;
+    os_take_short_turns();
     while (atomic_load(&e->stopping) == 0) {
         if (is_needed(e) && drive_try(e)) {
             drive(e, NULL, UINT64_MAX, true);

@@ -4,8 +4,8 @@
 #define POLLS_BEFORE_CLOCK 64   /* passes before the first look at the clock */
 #define BACKGROUND_SPIN_NS 3000 /* the background thread must not take a core from compute */
 #define SLEEP_MOST_NS UINT64_C(100000000) /* then look for dead peers and stalls */
-#define DOZE_NS 100000                    /* a background driver looks again by itself … */
-#define DOZES_BEFORE_SLEEP 20             /* … so often, then it must be woken */
+#define DOZE_NS 50000                     /* a background driver looks again by itself … */
+#define DOZES_BEFORE_SLEEP 40             /* … so often, then it must be woken */
 #define FOLLOW_MOST_NS UINT64_C(20000000) /* a waiter that does not drive looks again */
 
 bool drive_try(engine *e)

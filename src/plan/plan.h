@@ -233,7 +233,7 @@ typedef struct plan_verdict {
     uint32_t pieces;   /* for this piece count */
     uint16_t rank;
     uint32_t step;
-    char text[200]; /* what is wrong, for people */
+    char text[240]; /* what is wrong, for people */
 } plan_verdict;
 
 /* Proves the plans of all ranks together, for the piece counts 0, 1, S−1, S, S+1 and 2S+1. */
