@@ -156,6 +156,7 @@ static void die(int rank, int size, const void *argument)
     rueda_request *request = NULL;
     if (rank != 1 || in_flight)
         request = submit("large", data, LARGE);
+    meet(); /* nobody dies while another is still in the warm-up or about to submit */
     if (rank == 1) {
         if (in_flight)
             CHECK_OK(rueda_barrier(RUEDA_GLOBAL_SET, NULL));

@@ -27,10 +27,13 @@ static void wait_for_many(int rank, int size, const void *argument)
     CHECK_OK(rueda_init(NULL));
     CHECK_OK(rueda_wait_all(NULL, 0, -1));
     rueda_request *requests[4];
+    if (rank != 0)
+        meet(); /* until rank 0 has seen that it waits */
     requests[0] = submit("fine", &data[0], 1, RUEDA_F32);
-    if (rank == 0)
+    if (rank == 0) {
         CHECK_STATUS(rueda_wait_all(requests, 1, 0), RUEDA_PENDING);
-    meet();
+        meet();
+    }
     requests[1] = submit("type", &data[1], 1, rank == 0 ? RUEDA_F32 : RUEDA_I32);
     requests[2] = submit("fine too", &data[2], 1, RUEDA_F32);
     requests[3] = submit("shape", &data[3], rank == 0 ? 1 : 0, RUEDA_F32);
