@@ -98,7 +98,7 @@ struct engine {
     _Atomic uint32_t stopping;
 
     /* the driver's */
-    int32_t set_limit; /* all sets have smaller numbers: passes need not look further */
+    int32_t set_limit;             /* all sets have smaller numbers: passes need not look further */
     operation_list set_operations; /* additions and removals of sets, one after the other */
     rueda_status broken;           /* not OK: everything ends with it */
     char broken_text[STATUS_TEXT_MAX];

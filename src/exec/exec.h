@@ -48,8 +48,8 @@ typedef struct exec_launch {
     const plan *plan;
     transport_channel *channel;
     exec_scratch *scratch; /* of the channel */
-    uint64_t sequence; /* of the channel */
-    uint64_t number;   /* of the operation in the set; travels with messages */
+    uint64_t sequence;     /* of the channel */
+    uint64_t number;       /* of the operation in the set; travels with messages */
     rueda_dtype dtype;
     kernel_op op;
     double prescale, postscale;

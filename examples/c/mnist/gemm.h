@@ -10,7 +10,8 @@ typedef enum gemm_form {
 } gemm_form;
 
 /* c ← a·b + beta·c; beta is 0 or 1, and with 0 the old c is never read. */
-void gemm(gemm_form form, int m, int n, int k, const float *a, const float *b, float beta, float *c);
+void gemm(gemm_form form, int m, int n, int k, const float *a, const float *b, float beta,
+          float *c);
 
 void gemm_setup(void);       /* call once before the first product */
 const char *gemm_name(void); /* who multiplies, for the first line of the output */

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#define TYPE_BYTE 8                     /* the third byte of the magic number */
+#define TYPE_BYTE 8 /* the third byte of the magic number */
 
 #define MAX_ELEMENTS ((size_t)1 << 30) /* a file that claims more is surely not MNIST */
 #define READ_BYTES (1U << 20)

@@ -37,7 +37,10 @@ _Static_assert(AT_END == NETWORK_PARAMETERS, "network.h must tell the number of 
         label ".weights", (at), (size_t)(patch) * (out), sizeof((int64_t[]){__VA_ARGS__}) / 8,     \
             {__VA_ARGS__}, (patch)                                                                 \
     }
-#define BIAS(label, at, patch, out) {label ".bias", (at), (out), 1, {(out)}, (patch)}
+#define BIAS(label, at, patch, out)                                                                \
+    {                                                                                              \
+        label ".bias", (at), (out), 1, {(out)}, (patch)                                            \
+    }
 
 const tensor_place network_tensors[TENSORS] = {
     WEIGHTS("conv1", AT_CONV1, PATCH1, CHANNELS1, KERNEL, KERNEL, 1, CHANNELS1),
@@ -54,9 +57,9 @@ struct network {
     int count; /* images in the batch */
     float pixel[256];
     uint8_t *labels;
-    float *input, *maps1, *maps2, *hidden, *logits;      /* what each layer gives */
-    float *d_maps1, *d_maps2, *d_hidden;                 /* and the gradients of that; */
-    int32_t *winner1, *winner2;                          /* logits are overwritten by theirs */
+    float *input, *maps1, *maps2, *hidden, *logits; /* what each layer gives */
+    float *d_maps1, *d_maps2, *d_hidden;            /* and the gradients of that; */
+    int32_t *winner1, *winner2;                     /* logits are overwritten by theirs */
     conv_scratch scratch1, scratch2;
     void *blocks[16]; /* all of the above, to free it */
     int block_count;
