@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define LARGE_BYTES (256 * KIB) /* from here on an operation uses the lane for large ones */
-#define STREAM_BYTES (32 * MIB) /* results of this size do not stay in a cache anyway */
+#define STREAM_BYTES (32 * MIB) /* an output of this size does not stay in a cache anyway */
 #define CHUNK_ALIGN 64          /* bytes; chunks of a fused space start at such multiples */
 
 static const kernel_op kernel_ops[RUEDA_OP_COUNT] = {
@@ -145,6 +145,12 @@ static void to_lane(engine *e, operation *o, uint64_t bytes)
         o->channel = small_channels + (uint32_t)(turn % (channels - small_channels));
 }
 
+/* In place the output was just read as input and is in the cache: no reason to go past it. */
+static bool streams(const operation *o)
+{
+    return o->bytes >= (uint64_t)STREAM_BYTES && o->tensors[0].in != o->tensors[0].out;
+}
+
 static rueda_status start(engine *e, operation *o, const record *r, const plan *p, uint64_t largest,
                           const exec_extent *in, const exec_extent *out)
 {
@@ -169,7 +175,7 @@ static rueda_status start(engine *e, operation *o, const record *r, const plan *
                                 .in = in,
                                 .out = out,
                                 .largest = largest,
-                                .stream = o->bytes >= (uint64_t)STREAM_BYTES};
+                                .stream = streams(o)};
     const rueda_status status = exec_start(&o->exec, &launch, e->kernel);
     if (status != RUEDA_OK)
         return status;

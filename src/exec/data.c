@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#define DOT_BLOCK 8192  /* bytes */
 #define SHARE_BYTES 256 /* more costs the writer more than the reader gains */
 
 static bool has_extent(plan_operand x)
@@ -163,10 +164,18 @@ static void dot_part(exec_op *o, const plan_step *step, uint32_t piece, exec_run
     const uint8_t *a = exec_address(o, step->a, piece, part);
     const uint8_t *b = exec_address(o, step->b, piece, part);
     const uint32_t parity = (step->flags & PLAN_SUMS_ODD) != 0;
-    o->kernel->dot[o->bound.dtype](a, b, part.count, sums_of(o, o->index, parity, part.tensor));
-    if (step->dst.buffer != PLAN_NONE)
-        memcpy(exec_address(o, step->dst, piece, part), step->a.rank == o->index ? b : a,
-               part.count * o->element);
+    double *sums = sums_of(o, o->index, parity, part.tensor);
+    uint8_t *kept = step->dst.buffer == PLAN_NONE ? NULL : exec_address(o, step->dst, piece, part);
+    const uint8_t *peers = step->a.rank == o->index ? b : a;
+    /* block by block, so that what is kept is still in the first cache */
+    const size_t block = DOT_BLOCK / o->element;
+    for (size_t done = 0; done < part.count; done += block) {
+        const size_t count = part.count - done < block ? part.count - done : block;
+        const size_t at = done * o->element;
+        o->kernel->dot[o->bound.dtype](a + at, b + at, count, sums);
+        if (kept != NULL)
+            memcpy(kept + at, peers + at, count * o->element);
+    }
 }
 
 static void combine_part(exec_op *o, const plan_step *step, uint32_t piece, exec_run_part part)

@@ -23,37 +23,50 @@ static void mix(negotiation *n, uint64_t change)
     n->digest = (n->digest ^ change) * UINT64_C(0x9E3779B97F4A7C15) + 1;
 }
 
-/* A pending tensor is never evicted; which are pending anywhere is in the round's `either`. */
-static int32_t evict_oldest(negotiation *n)
+/* What is pending anywhere is in the round's `either`; such tensors are never evicted. */
+static bool may_go(const negotiation *n, uint32_t slot)
 {
-    int32_t oldest = -1;
-    for (uint32_t i = 0; i < n->used; i++) {
-        const record *r = n->cache[i];
-        if (r == NULL)
-            return (int32_t)i;
-        if (!bit_test(n->either, i) && r->used_round != n->round &&
-            (oldest < 0 || r->used_round < n->cache[oldest]->used_round))
-            oldest = (int32_t)i;
+    return !bit_test(n->either, slot) && n->cache[slot]->used_round != n->round;
+}
+
+/* A free slot, or one whose tensor was not used since the hand last passed; -1: all are needed. The
+ * hand goes round, so that a slot costs a few looks however large the cache is. */
+static int32_t find_victim(negotiation *n)
+{
+    for (uint32_t looks = 0; looks < 2 * n->used; looks++) {
+        const uint32_t slot = n->hand;
+        n->hand = (n->hand + 1) % n->used;
+        record *r = n->cache[slot];
+        if (r == NULL || (may_go(n, slot) && !r->recent))
+            return (int32_t)slot;
+        r->recent = false;
     }
-    if (oldest >= 0) {
-        record *r = n->cache[oldest];
-        /* ours may have become ready after we contributed: it must be said in words now */
-        const bool pending = bit_test(n->ready, (uint32_t)oldest);
-        cache_retire(n, r);
-        if (pending)
-            news_queue(n, r->entry);
-        else
-            queue_forget(n->queue, r);
-    }
-    return oldest;
+    return -1;
+}
+
+static int32_t evict(negotiation *n)
+{
+    const int32_t slot = find_victim(n);
+    if (slot < 0 || n->cache[slot] == NULL)
+        return slot;
+    record *r = n->cache[slot];
+    /* ours may have become ready after we contributed: it must be said in words now */
+    const bool pending = bit_test(n->ready, (uint32_t)slot);
+    cache_retire(n, r);
+    if (pending)
+        news_queue(n, r->entry);
+    else
+        queue_forget(n->queue, r);
+    return slot;
 }
 
 void cache_remember(negotiation *n, record *r)
 {
+    r->recent = r->used_round != 0; /* used again: gets a second chance */
     r->used_round = n->round;
     if (r->slot >= 0 || n->capacity == 0)
         return;
-    const int32_t slot = n->used < n->capacity ? (int32_t)n->used++ : evict_oldest(n);
+    const int32_t slot = n->used < n->capacity ? (int32_t)n->used++ : evict(n);
     if (slot < 0)
         return;
     n->cache[slot] = r;
@@ -84,5 +97,6 @@ void cache_reset(negotiation *n)
             queue_forget(n->queue, r);
     }
     n->used = 0;
+    n->hand = 0;
     n->digest = 0;
 }

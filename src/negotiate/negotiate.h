@@ -26,6 +26,7 @@ typedef struct negotiation {
     uint64_t *either;        /* scratch: or over members */
     record **cache;          /* by slot */
     uint32_t capacity, used; /* slots that exist, and that have ever been used */
+    uint32_t hand;           /* where the search for a slot to reuse goes on */
     uint64_t digest;         /* of all changes of the cache so far */
 
     entry *to_tell, **to_tell_end; /* to be described in the coming rounds */

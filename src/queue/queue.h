@@ -52,6 +52,7 @@ struct record {
     bool whole;              /* as decided, every member has a tensor: none has joined before */
     char *conflict;          /* the first disagreement, or NULL */
     uint64_t used_round;     /* last round that decided it */
+    bool recent;             /* used again since the cache's hand last passed */
     uint32_t order;          /* among the candidates of this round */
     entry *launching;        /* our entry that this round decided, or NULL: we have joined */
     double combined, leaves; /* squared norms of its last Adasum; guarded by the lock */

@@ -90,7 +90,7 @@ bool idx_read(const char *path, int ndim, idx_array *array, char error[IDX_ERROR
     if (file == NULL)
         return fail(error, "%s: %s", path, errno != 0 ? strerror(errno) : "out of memory");
     gzbuffer(file, READ_BYTES);
-    size_t total;
+    size_t total = 0;
     bool good = read_header(file, path, array, &total, error);
     if (good) {
         array->data = malloc(total);
