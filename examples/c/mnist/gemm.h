@@ -13,7 +13,9 @@ typedef enum gemm_form {
 void gemm(gemm_form form, int m, int n, int k, const float *a, const float *b, float beta,
           float *c);
 
-void gemm_setup(void);       /* call once before the first product */
+/* Call it first in main: it may start the program again, with a setting that must be there before the
+ * library is loaded. */
+void gemm_setup(char **argv);
 const char *gemm_name(void); /* who multiplies, for the first line of the output */
 
 #endif

@@ -6,8 +6,9 @@
 
 #define LANES 16 /* partial sums of a dot product */
 
-void gemm_setup(void)
+void gemm_setup(char **argv)
 {
+    (void)argv;
 }
 
 const char *gemm_name(void)

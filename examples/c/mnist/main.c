@@ -69,11 +69,11 @@ int main(int argc, char **argv)
 {
     static options o;
     char error[OPTIONS_ERROR_BYTES] = "";
+    gemm_setup(argv);
     if (rueda_init(NULL) != RUEDA_OK) {
         fprintf(stderr, "mnist: %s\n", rueda_error());
         return 1;
     }
-    gemm_setup();
     int code = 0;
     const options_result parsed = options_parse(&o, argc, argv, error);
     if (parsed == OPTIONS_HELPED && rueda_rank() == 0)

@@ -116,9 +116,9 @@ static void print_orthogonality(const run_summary *s)
                s->tensor_last[t]);
     printf("  %-17s %11.2f %11.2f\n\n", "the whole update", s->first, s->last);
     printf(
-        "At first the %d workers all wanted nearly the same step: about %.1f of their steps added\n"
-        "up. At the end about %.1f did. (Workers × orthogonality: 1 if all steps are the same, %d\n"
-        "if each goes in a direction of its own.)\n",
+        "Of the %d workers' steps about %.1f added up at first, about %.1f at the end (workers ×\n"
+        "orthogonality: 1 if all want the same step, and one worker would have done; %d if each\n"
+        "one's step goes in a direction of its own).\n",
         s->workers, s->first * s->workers, s->last * s->workers, s->workers);
 }
 
