@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes sure that what the build and the tests need is there: installs it when root on a system with
-# apt, otherwise says in one line what to install. Quiet when nothing is missing. `deps.sh test` also
-# looks for what only the tests need.
+# apt, otherwise says in one line what to install. Quiet when nothing is missing. `deps.sh demo` also
+# looks for what the examples need, `deps.sh test` for what the tests need beside that.
 set -eu
 
 missing=
@@ -14,6 +14,14 @@ need() { # need PACKAGE COMMAND...: the command fails when the package is missin
 need build-essential cc --version
 need build-essential make --version
 need cmake cmake --version
+header() { # header NAME...: these can be included
+    printf '#include <%s>\n' "$@" | cc -E -
+}
+if [ -n "${1:-}" ]; then
+    need zlib1g-dev header zlib.h
+    # Without it the examples multiply matrices by plain loops.
+    [ "$(id -u)" != 0 ] || need libopenblas-dev header cblas.h
+fi
 if [ "${1:-}" = test ]; then
     need libcmocka-dev sh -c 'echo "#include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,5 @@
 /* operations.c: the collectives: validate, make an entry, enqueue, return. */
 #include "api/context.h"
-#include "base/zero_alloc.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -88,20 +87,21 @@ static bool is_mapped(engine *e, const entry *own, uint64_t bytes)
 /* What every collective says about its tensor; the kind's own fields follow. */
 static entry *entry_of(signature_kind kind, const rueda_tensor *t, const rueda_options *o)
 {
-    entry *own = zero_alloc(sizeof *own);
+    entry *own = malloc(sizeof *own);
     if (own == NULL) {
         status_fail(RUEDA_ERR_MEMORY, "tensor '%s': out of memory", shown(t->name));
         return NULL;
     }
+    own->record = NULL;
+    own->request = NULL;
+    own->next = NULL;
     own->in = t->input;
     own->out = t->output;
     own->submitted_ns = os_now_coarse_ns();
     signature *s = &own->signature;
-    s->kind = (uint8_t)kind;
-    s->dtype = (uint8_t)t->dtype;
+    signature_init(s, kind, t->dtype);
     s->ndim = (uint8_t)t->ndim;
     s->priority = o->priority;
-    s->prescale = s->postscale = 1.0;
     if (t->ndim > 0)
         memcpy(s->shape, t->shape, (size_t)t->ndim * sizeof *t->shape);
     if (kind == SIGNATURE_ALLREDUCE || kind == SIGNATURE_REDUCESCATTER) {

@@ -39,12 +39,10 @@ static rueda_status change_sets(engine *e, signature_kind kind, int64_t *list, u
     }
     own->request = r;
     own->submitted_ns = os_now_coarse_ns();
-    own->signature = (signature){.kind = (uint8_t)kind,
-                                 .root = removed,
-                                 .list = list,
-                                 .list_count = count,
-                                 .prescale = 1.0,
-                                 .postscale = 1.0};
+    signature_init(&own->signature, kind, RUEDA_U8);
+    own->signature.root = removed;
+    own->signature.list = list;
+    own->signature.list_count = count;
     const char *name = NULL;
     rueda_status status = engine_submit(e, &e->sets[RUEDA_GLOBAL_SET], &own, &name, 1, true);
     if (status != RUEDA_OK) {

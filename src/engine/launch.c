@@ -247,10 +247,9 @@ static rueda_status provide_output(entry *own, const record *r, uint64_t rows,
 {
     rueda_output *output = &own->request->output;
     const uint64_t bytes = rows * row_elements * rueda_dtype_bytes((rueda_dtype)r->agreed.dtype);
-    output->ndim = r->agreed.ndim > 0 ? r->agreed.ndim : 1;
-    memcpy(output->shape, r->agreed.shape, sizeof output->shape);
+    *output = (rueda_output){.bytes = bytes, .ndim = r->agreed.ndim > 0 ? r->agreed.ndim : 1};
+    memcpy(output->shape, r->agreed.shape, r->agreed.ndim * sizeof output->shape[0]);
     output->shape[0] = (int64_t)rows;
-    output->bytes = bytes;
     if (own->out == NULL) {
         own->out = aligned_alloc(OS_CACHE_LINE, (bytes / OS_CACHE_LINE + 1) * OS_CACHE_LINE);
         if (own->out == NULL)

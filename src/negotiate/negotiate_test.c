@@ -1,7 +1,7 @@
 /* negotiate_test.c: one rank negotiating with itself: order, groups and the cache. What takes several
  * ranks is in tests/multiprocess. */
-#include "negotiate/negotiate.h"
 #include "base/zero_alloc.h"
+#include "negotiate/negotiate.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,8 +27,8 @@ static void open_fixture(fixture *f, int64_t capacity)
     assert_int_equal(segment_commit_set(&f->segment, 0, 0), RUEDA_OK);
     f->group = (control_group){&f->segment, 0, 1, 0, f->ranks};
     assert_int_equal(queue_init(&f->queue), RUEDA_OK);
-    assert_int_equal(
-        negotiation_init(&f->negotiation, &f->group, &f->queue, (uint32_t)capacity), RUEDA_OK);
+    assert_int_equal(negotiation_init(&f->negotiation, &f->group, &f->queue, (uint32_t)capacity),
+                     RUEDA_OK);
 }
 
 static void close_fixture(fixture *f)

@@ -1,11 +1,21 @@
 /* signature.c: comparing what ranks say about a tensor, and its wire form (little-endian). */
 #include "queue/signature.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define SHAPE_TEXT_MAX 160
+
+void signature_init(signature *s, signature_kind kind, rueda_dtype dtype)
+{
+    memset(s, 0, offsetof(signature, shape));
+    s->kind = (uint8_t)kind;
+    s->dtype = (uint8_t)dtype;
+    s->prescale = s->postscale = 1.0;
+    s->list = NULL;
+}
 
 uint64_t signature_row_elements(const signature *s)
 {
@@ -22,7 +32,7 @@ uint64_t signature_elements(const signature *s)
 
 rueda_status signature_copy(signature *to, const signature *from)
 {
-    *to = *from;
+    memcpy(to, from, offsetof(signature, shape) + from->ndim * sizeof from->shape[0]);
     to->list = NULL;
     if (from->list_count == 0)
         return RUEDA_OK;

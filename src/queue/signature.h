@@ -39,6 +39,9 @@ typedef struct signature {
     int64_t *list;                 /* list_count numbers, owned */
 } signature;
 
+/* A scalar of this type, alone, unscaled. Extents beyond `ndim` are never read nor written. */
+void signature_init(signature *s, signature_kind kind, rueda_dtype dtype);
+
 /* Elements of a tensor, and of one row of it (all dimensions but the first). */
 uint64_t signature_elements(const signature *s);
 uint64_t signature_row_elements(const signature *s);
