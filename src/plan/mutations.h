@@ -10,8 +10,13 @@
     X(SWAP)                                                                                        \
     X(PEER)                                                                                        \
     X(LATER)                                                                                       \
-    X(SOONER) X(STAGE) X(FLAG_PRE) X(FLAG_POST) X(FLAG_START) X(FLAG_ODD) X(DST_INDEX) X(A_INDEX)  \
-        X(B_INDEX) X(DST_RANK) X(A_RANK) X(B_RANK) X(A_BUFFER) X(DST_BUFFER)
+    X(SOONER)                                                                                      \
+    X(STAGE)                                                                                       \
+    X(FLAG_PRE)                                                                                    \
+    X(FLAG_POST)                                                                                   \
+    X(FLAG_START)                                                                                  \
+    X(FLAG_ODD)                                                                                    \
+    X(DST_INDEX) X(A_INDEX) X(B_INDEX) X(DST_RANK) X(A_RANK) X(B_RANK) X(A_BUFFER) X(DST_BUFFER)
 
 enum mutation {
 #define MUTATION_ENUM(name) name,
