@@ -10,24 +10,20 @@ need() { # need PACKAGE COMMAND...: the command fails when the package is missin
     shift
     "$@" >/dev/null 2>&1 || missing="$missing $package"
 }
+header() { # header NAME...: these can be included
+    printf '#include <%s>\n' "$@" | cc -E -
+}
 
 need build-essential cc --version
 need build-essential make --version
 need cmake cmake --version
-header() { # header NAME...: these can be included
-    printf '#include <%s>\n' "$@" | cc -E -
-}
 if [ -n "${1:-}" ]; then
     need zlib1g-dev header zlib.h
     # Without it the examples multiply matrices by plain loops.
     [ "$(id -u)" != 0 ] || need libopenblas-dev header cblas.h
 fi
 if [ "${1:-}" = test ]; then
-    need libcmocka-dev sh -c 'echo "#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>" | cc -E -'
+    need libcmocka-dev header stdarg.h stddef.h setjmp.h stdint.h cmocka.h
     need pkg-config pkg-config --version
     need g++ c++ --version
     # The format check is skipped where only this is missing.

@@ -74,6 +74,11 @@ rueda_status rueda_init(const rueda_init_options *options)
     if (options != NULL && options->struct_size < sizeof *options)
         return status_fail(RUEDA_ERR_ARGUMENT, "rueda_init: options.struct_size is %zu, not %zu",
                            options->struct_size, sizeof *options);
+    if (options != NULL && options->set_count > 0 &&
+        (options->set_ranks == NULL || options->set_sizes == NULL))
+        return status_fail(RUEDA_ERR_ARGUMENT,
+                           "rueda_init: %d process sets need set_ranks and set_sizes",
+                           (int)options->set_count);
     config settings;
     context.log = (logger){LOG_WARN, -1};
     rueda_status status = config_load(&settings, context.generation == 0 ? warn_unknown : NULL);
@@ -83,7 +88,10 @@ rueda_status rueda_init(const rueda_init_options *options)
                               (sizeof *e + OS_CACHE_LINE - 1) / OS_CACHE_LINE * OS_CACHE_LINE);
     if (e == NULL)
         return status_fail(RUEDA_ERR_MEMORY, "rueda_init: out of memory");
-    status = engine_start(e, &settings, ++context.generation);
+    status = engine_start(e, &settings, context.generation + 1);
+    /* a wrong setting is found before the others are met, one that differs by all of them: the
+     * generation is still to come, and they may be waiting in it */
+    context.generation += status != RUEDA_ERR_CONFIG;
     if (status != RUEDA_OK)
         return free(e), status;
     if (!context.fork_handled)

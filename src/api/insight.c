@@ -9,6 +9,7 @@ static bool sum_norms(engine *e, const char *name, double *combined, double *lea
 {
     bool any = false;
     *combined = *leaves = 0;
+    pthread_mutex_lock(&e->sets_lock);
     for (int32_t i = 0; i < RUEDA_MAX_SETS; i++) {
         process_set *s = &e->sets[i];
         if (!s->exists || !s->member)
@@ -25,6 +26,7 @@ static bool sum_norms(engine *e, const char *name, double *combined, double *lea
         }
         pthread_mutex_unlock(&s->queue.lock);
     }
+    pthread_mutex_unlock(&e->sets_lock);
     return any;
 }
 
@@ -56,6 +58,7 @@ rueda_status rueda_get_stats(rueda_stats *stats)
                        .bytes = atomic_load(&e->counters.bytes),
                        .sleeps = atomic_load(&e->counters.sleeps),
                        .orthogonality = NAN};
+    pthread_mutex_lock(&e->sets_lock);
     for (int32_t i = 0; i < RUEDA_MAX_SETS; i++) {
         process_set *s = &e->sets[i];
         if (!s->exists || !s->member)
@@ -64,6 +67,7 @@ rueda_status rueda_get_stats(rueda_stats *stats)
         now.control_messages += atomic_load(&s->negotiation.messages);
         now.announcements += atomic_load(&s->negotiation.announcements);
     }
+    pthread_mutex_unlock(&e->sets_lock);
     double combined, leaves;
     if (sum_norms(e, NULL, &combined, &leaves))
         now.orthogonality = leaves == 0 ? 1.0 : combined / leaves;

@@ -112,7 +112,8 @@ static entry *entry_of(signature_kind kind, const rueda_tensor *t, const rueda_o
     return own;
 }
 
-/* Submits, and waits if the caller gave nowhere to put the request. Takes the entries over. */
+/* Submits, and waits if the caller gave nowhere to put the request. Takes the entries over, and lets
+ * go of the set. */
 static rueda_status submit(engine *e, process_set *s, entry **entries, const char *const *names,
                            uint32_t count, rueda_request **request)
 {
@@ -123,6 +124,7 @@ static rueda_status submit(engine *e, process_set *s, entry **entries, const cha
         entries[i]->request = r;
     if (status == RUEDA_OK)
         status = engine_submit(e, s, entries, names, count, request == NULL);
+    engine_let_go(e, s);
     if (status != RUEDA_OK) {
         for (uint32_t i = 0; i < count; i++)
             entry_free(entries[i]);
@@ -138,7 +140,14 @@ static rueda_status submit(engine *e, process_set *s, entry **entries, const cha
     return status;
 }
 
-/* The checks all collectives share; gives engine, set and the tensor's bytes. */
+/* After a call has failed; NULL: before it held the set. */
+static rueda_status give_up(engine *e, const process_set *s, rueda_status status)
+{
+    engine_let_go(e, s);
+    return status;
+}
+
+/* The checks all collectives share; gives engine, set (held) and the tensor's bytes. */
 static rueda_status prepare(const char *call, const rueda_tensor *t, const rueda_options **o,
                             engine **e, process_set **s, uint64_t *bytes)
 {
@@ -157,16 +166,16 @@ rueda_status rueda_allreduce(const rueda_tensor *tensor, const rueda_options *op
                              rueda_request **request)
 {
     engine *e;
-    process_set *s;
+    process_set *s = NULL;
     uint64_t bytes;
     rueda_status status = prepare("rueda_allreduce", tensor, &options, &e, &s, &bytes);
     if (status == RUEDA_OK)
         status = check_reduction("rueda_allreduce", tensor, options, true);
     if (status != RUEDA_OK)
-        return status;
+        return give_up(e, s, status);
     entry *own = entry_of(SIGNATURE_ALLREDUCE, tensor, options);
     if (own == NULL)
-        return RUEDA_ERR_MEMORY;
+        return give_up(e, s, RUEDA_ERR_MEMORY);
     if (own->out == NULL)
         own->out = tensor->input;
     own->signature.mapped = is_mapped(e, own, bytes);
@@ -249,11 +258,13 @@ rueda_status rueda_grouped_allreduce(const rueda_tensor *tensors, int32_t count,
         status = status_fail(RUEDA_ERR_MEMORY, "rueda_grouped_allreduce: out of memory");
     else
         status = fill_group(tensors, count, options, e, entries, names);
-    if (status == RUEDA_OK)
+    if (status == RUEDA_OK) {
         status = submit(e, s, entries, names, (uint32_t)count, request);
-    else
+    } else {
+        engine_let_go(e, s);
         for (int32_t i = 0; entries != NULL && i < count; i++)
             entry_free(entries[i]);
+    }
     free(entries);
     free(names);
     return status;
@@ -269,7 +280,8 @@ rueda_status rueda_allgather(const rueda_tensor *tensor, const rueda_options *op
     if (status != RUEDA_OK)
         return status;
     entry *own = entry_of(SIGNATURE_ALLGATHER, tensor, options);
-    return own == NULL ? RUEDA_ERR_MEMORY : submit(e, s, &own, &tensor->name, 1, request);
+    return own == NULL ? give_up(e, s, RUEDA_ERR_MEMORY)
+                       : submit(e, s, &own, &tensor->name, 1, request);
 }
 
 static int index_in(const process_set *s, int32_t rank)
@@ -291,12 +303,13 @@ rueda_status rueda_broadcast(const rueda_tensor *tensor, const rueda_options *op
     if (status != RUEDA_OK)
         return status;
     if (index_in(s, options->root) < 0)
-        return status_fail(RUEDA_ERR_ARGUMENT,
-                           "rueda_broadcast '%s': root %d is not a rank of process set %d",
-                           shown(tensor->name), options->root, options->process_set);
+        return give_up(e, s,
+                       status_fail(RUEDA_ERR_ARGUMENT,
+                                   "rueda_broadcast '%s': root %d is not a rank of process set %d",
+                                   shown(tensor->name), options->root, options->process_set));
     entry *own = entry_of(SIGNATURE_BROADCAST, tensor, options);
     if (own == NULL)
-        return RUEDA_ERR_MEMORY;
+        return give_up(e, s, RUEDA_ERR_MEMORY);
     own->signature.root = options->root;
     if (own->out == NULL)
         own->out = tensor->input;
@@ -351,19 +364,19 @@ rueda_status rueda_alltoall(const rueda_tensor *tensor, const rueda_options *opt
                             rueda_request **request)
 {
     engine *e;
-    process_set *s;
+    process_set *s = NULL;
     uint64_t bytes;
     rueda_status status = prepare("rueda_alltoall", tensor, &options, &e, &s, &bytes);
     if (status == RUEDA_OK)
         status = check_rows("rueda_alltoall", tensor);
     if (status != RUEDA_OK)
-        return status;
+        return give_up(e, s, status);
     entry *own = entry_of(SIGNATURE_ALLTOALL, tensor, options);
     if (own == NULL)
-        return RUEDA_ERR_MEMORY;
+        return give_up(e, s, RUEDA_ERR_MEMORY);
     status = set_splits(own, s, tensor, options->splits);
     if (status != RUEDA_OK)
-        return entry_free(own), status;
+        return entry_free(own), give_up(e, s, status);
     return submit(e, s, &own, &tensor->name, 1, request);
 }
 
@@ -371,7 +384,7 @@ rueda_status rueda_reducescatter(const rueda_tensor *tensor, const rueda_options
                                  rueda_request **request)
 {
     engine *e;
-    process_set *s;
+    process_set *s = NULL;
     uint64_t bytes;
     rueda_status status = prepare("rueda_reducescatter", tensor, &options, &e, &s, &bytes);
     if (status == RUEDA_OK)
@@ -379,9 +392,10 @@ rueda_status rueda_reducescatter(const rueda_tensor *tensor, const rueda_options
     if (status == RUEDA_OK)
         status = check_reduction("rueda_reducescatter", tensor, options, false);
     if (status != RUEDA_OK)
-        return status;
+        return give_up(e, s, status);
     entry *own = entry_of(SIGNATURE_REDUCESCATTER, tensor, options);
-    return own == NULL ? RUEDA_ERR_MEMORY : submit(e, s, &own, &tensor->name, 1, request);
+    return own == NULL ? give_up(e, s, RUEDA_ERR_MEMORY)
+                       : submit(e, s, &own, &tensor->name, 1, request);
 }
 
 /* Operations without data. */
@@ -397,7 +411,7 @@ static rueda_status submit_empty(const char *call, signature_kind kind, const ch
         return status;
     const rueda_tensor nothing = RUEDA_TENSOR(name, NULL, RUEDA_U8, 0, NULL);
     entry *own = entry_of(kind, &nothing, &default_options);
-    return own == NULL ? RUEDA_ERR_MEMORY : submit(e, s, &own, &name, 1, request);
+    return own == NULL ? give_up(e, s, RUEDA_ERR_MEMORY) : submit(e, s, &own, &name, 1, request);
 }
 
 rueda_status rueda_barrier(int32_t process_set_, rueda_request **request)

@@ -7,7 +7,10 @@
 
 static uint64_t deadline_after(int64_t timeout_ms)
 {
-    return timeout_ms < 0 ? UINT64_MAX : os_now_ns() + (uint64_t)timeout_ms * 1000000u;
+    const uint64_t now = os_now_ns();
+    if (timeout_ms < 0 || (uint64_t)timeout_ms > (UINT64_MAX - now) / 1000000u)
+        return UINT64_MAX;
+    return now + (uint64_t)timeout_ms * 1000000u;
 }
 
 int rueda_poll(const rueda_request *request)

@@ -44,7 +44,7 @@ static rueda_status fail_missing(const segment *s, const boot_identity *who, int
     char missing[200] = "";
     size_t used = 0;
     for (int r = 0; r < who->size && used + 16 < sizeof missing; r++) {
-        if (atomic_load(&segment_rank_at(s, (uint32_t)r)->state) != SEGMENT_HERE)
+        if (atomic_load(&segment_rank_at(s, (uint32_t)r)->state) == SEGMENT_ABSENT)
             used += (size_t)snprintf(missing + used, sizeof missing - used, " %d", r);
     }
     return status_fail(
@@ -106,6 +106,15 @@ static rueda_status obtain(const config *settings, const boot_identity *who, uin
     return status;
 }
 
+/* Ranks with more patience may still meet all others, us included: they must not wait for us. */
+static void leave(const segment *s, const boot_identity *who)
+{
+    uint32_t here = SEGMENT_HERE;
+    if (s->base != NULL)
+        atomic_compare_exchange_strong(&segment_rank_at(s, (uint32_t)who->rank)->state, &here,
+                                       SEGMENT_LEFT);
+}
+
 rueda_status boot_join(const config *settings, const boot_identity *who, uint64_t generation,
                        const logger *log, segment *s)
 {
@@ -118,6 +127,7 @@ rueda_status boot_join(const config *settings, const boot_identity *who, uint64_
     if (status == RUEDA_OK)
         status = compare_settings(&made, who);
     if (status != RUEDA_OK) {
+        leave(&made, who);
         segment_close(&made);
         return status;
     }

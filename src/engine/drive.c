@@ -113,6 +113,8 @@ void drive(engine *e, const rueda_request *until, uint64_t deadline_ns, bool bac
             return;
         if (engine_step(e)) {
             p = (patience){0};
+            if (deadline_ns != UINT64_MAX && os_now_ns() >= deadline_ns)
+                return;
             continue;
         }
         if (background && background_done(e))

@@ -61,6 +61,14 @@ static void stop_parts(engine *e)
     pthread_mutex_destroy(&e->sets_lock);
 }
 
+/* From now on the others do not wait for us. */
+static void leave(engine *e)
+{
+    atomic_store(&segment_rank_at(&e->segment, (uint32_t)e->who.rank)->state, SEGMENT_LEFT);
+    for (int r = 0; r < e->who.size; r++)
+        control_notify_rank(&e->segment, (uint32_t)r);
+}
+
 rueda_status engine_start(engine *e, const config *settings, uint64_t generation)
 {
     memset(e, 0, sizeof *e);
@@ -79,8 +87,10 @@ rueda_status engine_start(engine *e, const config *settings, uint64_t generation
     pthread_mutex_init(&e->sets_lock, NULL);
     e->crowded = e->who.local_size > os_cpu_count();
     status = start_parts(e);
-    if (status != RUEDA_OK)
+    if (status != RUEDA_OK) {
+        leave(e);
         stop_parts(e);
+    }
     return status;
 }
 
@@ -113,9 +123,7 @@ void engine_stop(engine *e)
         os_yield(); /* another thread is about to leave engine_wait */
     drain(e);
     engine_break(e, RUEDA_ERR_SHUTDOWN, "rueda_shutdown was called while the request was pending");
-    atomic_store(&segment_rank_at(&e->segment, (uint32_t)e->who.rank)->state, SEGMENT_LEFT);
-    for (int r = 0; r < e->who.size; r++)
-        control_notify_rank(&e->segment, (uint32_t)r);
+    leave(e);
     stop_parts(e);
 }
 
@@ -153,12 +161,32 @@ rueda_status engine_submit(engine *e, process_set *s, entry *const *entries,
     return status;
 }
 
+/* The global set stays until the end: nothing to count, and it is in the way of every small call. */
+static void count_user(engine *e, int32_t id, uint32_t change)
+{
+    if (id != RUEDA_GLOBAL_SET)
+        atomic_fetch_add(&e->set_users[id], change);
+}
+
 rueda_status engine_set(engine *e, int32_t id, process_set **set)
 {
-    if (id < 0 || id >= RUEDA_MAX_SETS || !e->sets[id].exists)
+    if (id < 0 || id >= RUEDA_MAX_SETS)
         return status_fail(RUEDA_ERR_ARGUMENT, "process set %d does not exist", id);
-    if (!e->sets[id].member)
-        return status_fail(RUEDA_ERR_STATE, "rank %d is not in process set %d", e->who.rank, id);
+    /* first count, then look: a removal does it the other way round */
+    count_user(e, id, 1);
+    rueda_status status = RUEDA_OK;
+    if (!e->sets[id].exists)
+        status = status_fail(RUEDA_ERR_ARGUMENT, "process set %d does not exist", id);
+    else if (!e->sets[id].member)
+        status = status_fail(RUEDA_ERR_STATE, "rank %d is not in process set %d", e->who.rank, id);
+    if (status != RUEDA_OK)
+        return count_user(e, id, UINT32_MAX), status;
     *set = &e->sets[id];
     return RUEDA_OK;
+}
+
+void engine_let_go(engine *e, const process_set *set)
+{
+    if (set != NULL)
+        count_user(e, (int32_t)(set - e->sets), UINT32_MAX);
 }

@@ -81,10 +81,11 @@ struct engine {
 
     pthread_mutex_t sets_lock;
     process_set sets[RUEDA_MAX_SETS];
+    _Atomic uint32_t set_users[RUEDA_MAX_SETS]; /* calls that hold a set, see engine_set */
     _Atomic int last_joined;
     engine_counters counters;
 
-    _Atomic uint64_t outstanding; /* entries submitted here and not ended */
+    _Atomic uint64_t outstanding; /* entries submitted here, or stood in for, and not ended */
     _Atomic uint64_t unseen;      /* bytes submitted since the driver last looked */
     _Atomic uint32_t driving;     /* 0 or 1 */
     _Atomic uint32_t dozing;      /* the driver sleeps, but will look by itself very soon */
@@ -99,11 +100,12 @@ struct engine {
 
     /* the driver's */
     int32_t set_limit;             /* all sets have smaller numbers: passes need not look further */
+    uint64_t sets_added;           /* so far, alike on all ranks */
     operation_list set_operations; /* additions and removals of sets, one after the other */
     rueda_status broken;           /* not OK: everything ends with it */
     char broken_text[STATUS_TEXT_MAX];
     int *process_fds; /* of the other ranks, to see them die */
-    uint64_t next_check_ns, next_stall_ns;
+    uint64_t next_check_ns, next_stall_ns, next_warning_ns;
 };
 
 rueda_status engine_start(engine *e, const config *settings, uint64_t generation);
@@ -118,8 +120,10 @@ rueda_status engine_submit(engine *e, process_set *s, entry *const *entries,
 /* Until the request has ended or now ≥ deadline_ns. Returns whether it has ended. */
 bool engine_wait(engine *e, const rueda_request *r, uint64_t deadline_ns);
 
-/* The set if this rank is a member; ERR_ARGUMENT: unknown, ERR_STATE: not a member. */
+/* The set if this rank is a member; ERR_ARGUMENT: unknown, ERR_STATE: not a member. On success it is
+ * held: its removal waits for engine_let_go, which must come soon. */
 rueda_status engine_set(engine *e, int32_t id, process_set **set);
+void engine_let_go(engine *e, const process_set *set); /* NULL is allowed */
 
 /* ---- between the files of this folder ---- */
 

@@ -151,6 +151,16 @@ static bool streams(const operation *o)
     return o->bytes >= (uint64_t)STREAM_BYTES && o->tensors[0].in != o->tensors[0].out;
 }
 
+/* Whether nothing of it is ours. Neutral values must stay what they are: they are not scaled. */
+static bool stands_in(const operation *o)
+{
+    for (uint32_t i = 0; i < o->count; i++) {
+        if (o->entries[i] != NULL)
+            return false;
+    }
+    return true;
+}
+
 static rueda_status start(engine *e, operation *o, const record *r, const plan *p, uint64_t largest,
                           const exec_extent *in, const exec_extent *out)
 {
@@ -167,7 +177,7 @@ static rueda_status start(engine *e, operation *o, const record *r, const plan *
                                 .number = s->next_number++,
                                 .dtype = (rueda_dtype)sig->dtype,
                                 .op = kernel_ops[sig->op],
-                                .prescale = sig->prescale,
+                                .prescale = stands_in(o) ? 1.0 : sig->prescale,
                                 .postscale = postscale,
                                 .divisor = divides ? s->size / sig->postscale : 0,
                                 .tensors = o->tensors,
@@ -206,6 +216,19 @@ static void bind_tensor(operation *o, uint32_t i, record *r, uint64_t offset)
                                   own != NULL ? own->out : o->neutral + skip};
 }
 
+/* Tensors we only stand in for count as outstanding, too: someone must drive the operation, even if
+ * our join has ended with the round that decided it. Nobody here needs their records. */
+static void lend(engine *e, process_set *s, record *const *records, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (records[i]->launching != NULL)
+            continue;
+        atomic_fetch_add(&e->outstanding, 1);
+        if (records[i]->slot < 0)
+            negotiation_settle(&s->negotiation, records[i]);
+    }
+}
+
 static rueda_status launch_fused(engine *e, process_set *s, record **records, uint32_t count)
 {
     uint64_t elements = 0;
@@ -238,6 +261,8 @@ static rueda_status launch_fused(engine *e, process_set *s, record **records, ui
         status = start(e, o, first, p, largest, o->extents, o->extents);
     if (status != RUEDA_OK)
         operation_free(o);
+    else if (!all_here)
+        lend(e, s, records, count);
     return status;
 }
 
@@ -282,6 +307,11 @@ static uint64_t sum_rows(const int64_t *rows, uint16_t count)
     return sum;
 }
 
+static uint64_t share_of(uint64_t rows, const process_set *s)
+{
+    return rows / s->size + (s->index < rows % s->size);
+}
+
 /* Chunks of IN and OUT (`chunks` after it) and the output, as the collective wants them; `parts` are
  * the plan's. *largest: of any rank. */
 static rueda_status shape_operation(operation *o, const record *r, uint32_t parts, uint32_t chunks,
@@ -308,7 +338,7 @@ static rueda_status shape_operation(operation *o, const record *r, uint32_t part
     case SIGNATURE_REDUCESCATTER:
         *largest = split_rows_evenly(in, s->size, (uint64_t)r->agreed.shape[0], row);
         out[0] = (exec_extent){0, in[s->index].count};
-        status = provide_output(own, r, row == 0 ? 0 : out[0].count / row, row);
+        status = provide_output(own, r, share_of((uint64_t)r->agreed.shape[0], s), row);
         break;
     case SIGNATURE_ALLTOALL:
         split_by_rows(in, s->size, own->signature.list, row);

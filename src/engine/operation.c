@@ -79,14 +79,11 @@ void operation_finish(engine *e, operation *o, rueda_status status, const char *
     }
     /* names first: whoever sees the end of a request may submit the name again */
     queue_finish_all(&o->set->queue, o->entries, o->count);
-    uint32_t ended = 0;
     for (uint32_t i = 0; i < o->count; i++) {
-        if (o->entries[i] == NULL)
-            continue;
-        end_entry(o->set, o->entries[i], status, text);
-        ended++;
+        if (o->entries[i] != NULL)
+            end_entry(o->set, o->entries[i], status, text);
     }
-    atomic_fetch_sub(&e->outstanding, ended);
+    atomic_fetch_sub(&e->outstanding, o->count);
     operation_free(o);
     engine_tell_waiters(e);
 }

@@ -26,12 +26,21 @@ static rueda_status find_member(engine *e, process_set *s, const int64_t *ranks,
     return RUEDA_OK;
 }
 
-/* A slot of the segment may have served another set: start from zero before the others look. */
+/* The number of the first operation on every channel of the set that is made now. It grows from set to
+ * set: a slow member may still wait for our flag to reach a number of the set that had this slot of
+ * the segment before, and must not see it fall. */
+static uint64_t first_sequence(const engine *e)
+{
+    return e->sets_added % 65536 << 24;
+}
+
+/* A slot of the segment may have served another set: start anew before the others look. */
 static void clear_segment(engine *e, int32_t id)
 {
     const uint32_t rank = (uint32_t)e->who.rank, set = (uint32_t)id;
     for (uint32_t c = 0; c < e->segment.header->channels; c++)
-        atomic_store(&segment_flag_at(&e->segment, rank, set, c)->value, 0);
+        atomic_store(&segment_flag_at(&e->segment, rank, set, c)->value, first_sequence(e)
+                                                                             << EXEC_TICK_BITS);
     for (uint64_t round = 0; round < 2; round++)
         atomic_store(&segment_contribution_at(&e->segment, rank, set, round)->round, 0);
 }
@@ -46,8 +55,10 @@ static rueda_status open_channels(engine *e, process_set *s)
     if (s->channels == NULL || s->scratch == NULL || s->begun == NULL || s->done == NULL)
         return status_fail(RUEDA_ERR_MEMORY, "out of memory for a process set");
     rueda_status status = RUEDA_OK;
-    for (uint32_t c = 0; c < channels && status == RUEDA_OK; c++)
+    for (uint32_t c = 0; c < channels && status == RUEDA_OK; c++) {
+        s->begun[c] = s->done[c] = first_sequence(e);
         status = transport_shm.open(&s->group, c, &s->channels[c]);
+    }
     return status;
 }
 
@@ -79,7 +90,9 @@ static void release(engine *e, process_set *s)
     negotiation_fini(&s->negotiation);
     queue_fini(&s->queue);
     free(s->ranks);
-    *s = (process_set){0};
+    s->exists = false; /* apart from the rest: other threads look at it at any time */
+    const size_t kept = offsetof(process_set, member);
+    memset((char *)s + kept, 0, sizeof *s - kept);
 }
 
 rueda_status sets_make(engine *e, int32_t id, const int64_t *ranks, uint32_t count)
@@ -154,6 +167,7 @@ rueda_status sets_begin(engine *e, operation *o)
     rueda_status status;
     if (o->kind == SIGNATURE_ADD_SET) {
         status = choose_id(e, wanted, &o->target);
+        e->sets_added += status == RUEDA_OK;
         if (status == RUEDA_OK)
             return sets_make(e, o->target, wanted->list, wanted->list_count);
     } else {
@@ -207,6 +221,9 @@ void sets_complete(engine *e, operation *o)
         o->entries[0]->request->set = o->target;
         return;
     }
+    s->exists = false;
+    while (atomic_load(&e->set_users[o->target]) > 0)
+        os_yield(); /* a thread is about to submit: what it brings is ended below */
     if (s->member)
         end_waiting(e, s);
     sets_unmake(e, o->target);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #define CHECK_EVERY_NS UINT64_C(50000000)
+#define STALL_LOOK_NS UINT64_C(1000000000)
 #define STALL_LIST_MAX 1200 /* bytes of the list of missing ranks and tensors */
 
 rueda_status watch_open(engine *e)
@@ -130,20 +131,21 @@ static uint64_t seconds_ago(uint64_t now, int64_t seconds)
     return now > ns ? now - ns : 0;
 }
 
-static void look_for_stalls_in(engine *e, const process_set *s, uint64_t now)
+/* Returns whether it had something to say. */
+static bool look_for_stalls_in(engine *e, const process_set *s, uint64_t now)
 {
     char text[STALL_LIST_MAX] = "";
-    bool speaker = false;
+    bool speaker = false, said = false;
     bool *missing = malloc(s->size * sizeof *missing);
     if (missing == NULL)
-        return;
+        return false;
     if (e->settings.stall_end > 0 &&
         list_stalled(s, seconds_ago(now, e->settings.stall_end), text, missing, &speaker) > 0) {
         status_fail(RUEDA_ERR_STALLED,
                     "the job ends: after %lld s some ranks have not submitted %.300s",
                     (long long)e->settings.stall_end, text);
         control_abort(&e->segment, RUEDA_ERR_STALLED, e->who.rank, status_text());
-    } else if (e->settings.stall_warn > 0 &&
+    } else if (e->settings.stall_warn > 0 && now >= e->next_warning_ns &&
                list_stalled(s, seconds_ago(now, e->settings.stall_warn), text, missing, &speaker) >
                    0 &&
                speaker) {
@@ -152,30 +154,26 @@ static void look_for_stalls_in(engine *e, const process_set *s, uint64_t now)
             "One or more tensors were submitted to be reduced, gathered or broadcasted by subset "
             "of ranks and are waiting for remainder of ranks for more than %lld seconds: %s",
             (long long)e->settings.stall_warn, text);
+        said = true;
     }
     free(missing);
+    return said;
 }
 
-static uint64_t stall_period_ns(const engine *e)
-{
-    int64_t seconds = e->settings.stall_warn;
-    if (e->settings.stall_end > 0 && (seconds == 0 || e->settings.stall_end < seconds))
-        seconds = e->settings.stall_end;
-    return (uint64_t)seconds * 1000000000u;
-}
-
+/* Looked at once a second, said once a period. */
 static void look_for_stalls(engine *e, uint64_t now)
 {
-    const uint64_t period = stall_period_ns(e);
-    if (period == 0 || now < e->next_stall_ns)
+    if ((e->settings.stall_warn == 0 && e->settings.stall_end == 0) || now < e->next_stall_ns)
         return;
-    /* looked at once a second, said once a period */
+    bool said = false;
     for (int32_t i = 0; i < RUEDA_MAX_SETS; i++) {
         const process_set *s = &e->sets[i];
         if (s->exists && s->member && s->negotiation.waiting > 0)
-            look_for_stalls_in(e, s, now);
+            said |= look_for_stalls_in(e, s, now);
     }
-    e->next_stall_ns = now + period;
+    e->next_stall_ns = now + STALL_LOOK_NS;
+    if (said)
+        e->next_warning_ns = now + (uint64_t)e->settings.stall_warn * 1000000000u;
 }
 
 void watch_peers(engine *e, uint64_t now)

@@ -62,7 +62,9 @@ static int32_t evict(negotiation *n)
 
 void cache_remember(negotiation *n, record *r)
 {
-    r->recent = r->used_round != 0; /* used again: gets a second chance */
+    /* used again while cached: gets a second chance. Nothing older counts: how long a record without
+     * a slot lives differs between ranks */
+    r->recent = r->slot >= 0;
     r->used_round = n->round;
     if (r->slot >= 0 || n->capacity == 0)
         return;

@@ -116,6 +116,8 @@ static void leave_negotiation(negotiation *n)
         r->launching = ours ? r->entry : NULL;
         n->waiting -= ours;
         r->waits = r->waits && !ours;
+        if (!ours)
+            queue_skip_unnamed(n->queue, r);
         r->open_index = -1;
     }
     news_sweep(n);

@@ -95,6 +95,8 @@ void news_sweep(negotiation *n)
 /* Keeps a rank's own part: rows that come from it, and the extremes of all splits. */
 static void note_rows(negotiation *n, record *r, const signature *said, uint16_t member)
 {
+    if (said->kind != r->agreed.kind)
+        return; /* a conflict: what was agreed may have no list */
     if (said->kind == SIGNATURE_ALLGATHER) {
         r->rows[member] = said->ndim == 0 ? 1 : said->shape[0];
         return;

@@ -9,6 +9,14 @@
 #define BARRIER_NAMES                                                                              \
     64 /* barriers of a set in flight; names come again, so a bit announces them */
 
+#define NONAME ".noname."
+
+/* How many numbers unnamed tensors of a kind go through before the first comes again. */
+static uint64_t numbers_of(uint8_t kind)
+{
+    return kind == SIGNATURE_BARRIER ? BARRIER_NAMES : UINT64_C(1) << 63;
+}
+
 rueda_status queue_init(queue *q)
 {
     *q = (queue){.bucket_count = FIRST_BUCKETS};
@@ -122,16 +130,14 @@ record *queue_record(queue *q, const char *name, size_t length, bool make)
     return r;
 }
 
-static rueda_status claim_record(queue *q, entry *e, const char *name)
+static rueda_status claim_record(queue *q, entry *e, const char *given)
 {
     char made_up[64];
-    if (name == NULL) {
-        const uint8_t kind = e->signature.kind;
-        uint64_t number = q->unnamed[kind]++;
-        if (kind == SIGNATURE_BARRIER)
-            number %= BARRIER_NAMES;
-        snprintf(made_up, sizeof made_up, "%s.noname.%llu", signature_kind_name(kind),
-                 (unsigned long long)number);
+    const uint8_t kind = e->signature.kind;
+    const char *name = given;
+    if (given == NULL) {
+        snprintf(made_up, sizeof made_up, "%s" NONAME "%llu", signature_kind_name(kind),
+                 (unsigned long long)(q->unnamed[kind] % numbers_of(kind)));
         name = made_up;
     }
     record *r = find_locked(q, name, strlen(name), true);
@@ -145,7 +151,25 @@ static rueda_status claim_record(queue *q, entry *e, const char *name)
             name);
     r->entry = e;
     e->record = r;
+    q->unnamed[kind] += given == NULL; /* what is refused must not cost a number */
     return RUEDA_OK;
+}
+
+void queue_skip_unnamed(queue *q, const record *r)
+{
+    const uint8_t kind = r->agreed.kind;
+    const char *name = signature_kind_name(kind);
+    const size_t length = strlen(name);
+    if (strncmp(r->name, name, length) != 0 ||
+        strncmp(r->name + length, NONAME, strlen(NONAME)) != 0)
+        return;
+    const uint64_t numbers = numbers_of(kind);
+    const uint64_t number = strtoull(r->name + length + strlen(NONAME), NULL, 10);
+    pthread_mutex_lock(&q->lock);
+    const uint64_t ahead = (number - q->unnamed[kind]) % numbers;
+    if (ahead < numbers / 2)
+        q->unnamed[kind] += ahead + 1;
+    pthread_mutex_unlock(&q->lock);
 }
 
 static void append(queue *q, entry *e)

@@ -101,6 +101,10 @@ void queue_finish(queue *q, entry *e);
 /* The same for several, with one lock. */
 void queue_finish_all(queue *q, entry *const *entries, size_t count);
 
+/* The others decided this tensor without us: if its name was made up, it has used a number here,
+ * too, so that the next unnamed one gets the same number on all ranks. */
+void queue_skip_unnamed(queue *q, const record *r);
+
 /* Forgets the record if nobody needs it any more. */
 void queue_forget(queue *q, record *r);
 

@@ -111,6 +111,33 @@ static void unnamed_tensors_are_numbered_by_kind(void **state)
     queue_fini(&q);
 }
 
+/* Numbers count what was submitted, here or (while we had joined) by the others. */
+static void refused_and_skipped_numbers(void **state)
+{
+    (void)state;
+    queue q;
+    assert_int_equal(queue_init(&q), RUEDA_OK);
+    entry *busy = new_entry(), *e = new_entry();
+    e->signature.kind = SIGNATURE_BARRIER;
+    assert_int_equal(submit_one(&q, busy, "BARRIER.noname.0"), RUEDA_OK);
+    assert_int_equal(submit_one(&q, e, NULL), RUEDA_ERR_DUPLICATE);
+    queue_take(&q);
+    finish(&q, busy);
+    record *others = queue_record(&q, "BARRIER.noname.62", 17, true);
+    others->agreed.kind = SIGNATURE_BARRIER;
+    queue_skip_unnamed(&q, others); /* far ahead is behind: numbers of barriers come again */
+    queue_forget(&q, others);
+    others = queue_record(&q, "BARRIER.noname.0", 16, true);
+    others->agreed.kind = SIGNATURE_BARRIER;
+    queue_skip_unnamed(&q, others);
+    queue_forget(&q, others);
+    assert_int_equal(submit_one(&q, e, NULL), RUEDA_OK);
+    assert_string_equal(e->record->name, "BARRIER.noname.1");
+    queue_take(&q);
+    finish(&q, e);
+    queue_fini(&q);
+}
+
 static void a_closed_queue_says_why(void **state)
 {
     (void)state;
@@ -152,6 +179,7 @@ int main(void)
         cmocka_unit_test(a_name_is_free_again_after_its_end),
         cmocka_unit_test(a_refused_group_leaves_nothing),
         cmocka_unit_test(unnamed_tensors_are_numbered_by_kind),
+        cmocka_unit_test(refused_and_skipped_numbers),
         cmocka_unit_test(a_closed_queue_says_why),
         cmocka_unit_test(a_record_stays_while_somebody_needs_it),
     };

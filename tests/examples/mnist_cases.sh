@@ -27,7 +27,7 @@ same() {
         END { exit bad || rows < 5 }' >out || fail "$1 and $2 differ"
 }
 
-few="--limit 512 --epochs 1 --batch 16 --eval-every 8"
+few="--limit 512 --epochs 1 --batch 16"
 
 workers_equal_ranks() { # workers_equal_ranks OP
     train 1 --op "$1" --workers-per-rank 4 --log one.csv $few

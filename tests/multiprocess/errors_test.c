@@ -153,6 +153,10 @@ static void disagree_about_everything(int rank, int size, const void *argument)
     d.kind = TASK_ALLGATHER;
     d.says[0] = "Mismatched operations", d.says[1] = "ALLREDUCE", d.says[2] = "ALLGATHER";
     disagree(&d, TASK_ALLREDUCE);
+    d = different("lists"); /* only one of them says how it splits its rows */
+    d.kind = TASK_ALLTOALL;
+    d.says[0] = "Mismatched operations", d.says[1] = "ALLREDUCE", d.says[2] = "ALLTOALL";
+    disagree(&d, TASK_ALLREDUCE);
     check_job_still_works();
     CHECK_OK(rueda_shutdown());
 }

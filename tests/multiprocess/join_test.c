@@ -128,6 +128,8 @@ static void use_other_operations(int rank, int size, const void *argument)
         CHECK_STATUS(rueda_broadcast(&t, NULL, NULL), RUEDA_ERR_JOINED);
         CHECK_STATUS(rueda_reducescatter(&t, NULL, NULL), RUEDA_ERR_JOINED);
         CHECK_STATUS(rueda_barrier(RUEDA_GLOBAL_SET, NULL), RUEDA_ERR_JOINED);
+        const rueda_tensor unnamed = RUEDA_TENSOR(NULL, data, RUEDA_F32, 1, shape);
+        CHECK_STATUS(rueda_allgather(&unnamed, NULL, NULL), RUEDA_ERR_JOINED);
         CHECK_OK(rueda_allreduce(&t, &RUEDA_OPTIONS(RUEDA_SUM), NULL));
         CHECK(data[3] == 4 * 2);
         CHECK_OK(rueda_join(&join));
@@ -138,6 +140,10 @@ static void use_other_operations(int rank, int size, const void *argument)
     task after = {
         .kind = TASK_ALLGATHER, .recipe = RECIPE(RUEDA_F32, RUEDA_SUM, 1), .count = 1, .name = "t"};
     task_run(&after);
+    doing("unnamed operations after the join");
+    CHECK_OK(rueda_barrier(RUEDA_GLOBAL_SET, NULL));
+    const rueda_tensor unnamed = RUEDA_TENSOR(NULL, &(float){1}, RUEDA_F32, 0, NULL);
+    CHECK_OK(rueda_allgather(&unnamed, NULL, NULL));
     CHECK_OK(rueda_shutdown());
 }
 
@@ -206,6 +212,73 @@ static void a_rank_may_join_with_requests_pending(void **state)
         run_ranks(ranks, join_right_after_submitting, NULL);
 }
 
+static void reduce_scaled(rueda_op op, double prescale, double expected)
+{
+    double value = 3;
+    const rueda_tensor t = RUEDA_TENSOR("scaled", &value, RUEDA_F64, 0, NULL);
+    rueda_options options = RUEDA_OPTIONS(op);
+    options.prescale = prescale;
+    CHECK_OK(rueda_allreduce(&t, &options, NULL));
+    CHECK(value == expected);
+}
+
+/* Factors are for data; values that change nothing are not to be changed. */
+static void scale_after_join(int rank, int size, const void *argument)
+{
+    (void)size, (void)argument;
+    CHECK_OK(rueda_init(NULL));
+    if (rank == 1) {
+        reduce_scaled(RUEDA_PRODUCT, 2, 6);
+        reduce_scaled(RUEDA_MIN, -1, -3);
+        reduce_scaled(RUEDA_MAX, -1, -3);
+        reduce_scaled(RUEDA_MIN, 0, 0);
+        reduce_scaled(RUEDA_SUM, 0.5, 1.5);
+    }
+    CHECK_OK(rueda_join(NULL));
+    CHECK_OK(rueda_shutdown());
+}
+
+static void neutral_values_are_not_scaled(void **state)
+{
+    (void)state;
+    run_ranks(2, scale_after_join, NULL);
+}
+
+/* Rank 0's join ends with the round that decides rank 1's last tensor; then it makes no call. */
+static void compute_after_join(int rank, int size, const void *argument)
+{
+    (void)size, (void)argument;
+    static float data[4 << 20];
+    const int64_t shape[] = {4 << 20};
+    CHECK_OK(rueda_init(NULL));
+    if (rank == 0) {
+        rueda_request *join;
+        CHECK_OK(rueda_join(&join));
+        CHECK_STATUS(rueda_wait(join, 1), RUEDA_PENDING);
+        meet();
+        CHECK_OK(rueda_wait(join, -1));
+        rueda_request_free(join);
+    } else {
+        const rueda_tensor t = RUEDA_TENSOR("last", data, RUEDA_F32, 1, shape);
+        rueda_request *requests[2];
+        meet();
+        CHECK_OK(rueda_allreduce(&t, &RUEDA_OPTIONS(RUEDA_SUM), &requests[0]));
+        CHECK_OK(rueda_join(&requests[1]));
+        CHECK_OK(rueda_wait_all(requests, 2, -1));
+        rueda_request_free(requests[0]);
+        rueda_request_free(requests[1]);
+    }
+    doing("nothing with rueda");
+    meet();
+    CHECK_OK(rueda_shutdown());
+}
+
+static void a_rank_goes_on_helping_after_its_join(void **state)
+{
+    (void)state;
+    run_ranks(2, compute_after_join, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -215,6 +288,8 @@ int main(void)
         cmocka_unit_test(other_operations_fail_while_a_rank_has_joined),
         cmocka_unit_test(joins_follow_each_other),
         cmocka_unit_test(a_rank_may_join_with_requests_pending),
+        cmocka_unit_test(neutral_values_are_not_scaled),
+        cmocka_unit_test(a_rank_goes_on_helping_after_its_join),
     };
     return cmocka_run_group_tests_name("join", tests, NULL, NULL);
 }

@@ -204,6 +204,29 @@ static void nonsense_in_a_setting_is_refused_at_init(void **state)
     run_ranks(1, set_nonsense, NULL);
 }
 
+/* One rank corrects its setting while the others already wait for it. */
+static void correct_a_setting(int rank, int size, const void *argument)
+{
+    (void)argument;
+    if (rank == size - 1) {
+        setenv("RUEDA_KERNEL", "abacus", 1);
+        CHECK_STATUS(rueda_init(NULL), RUEDA_ERR_CONFIG);
+        unsetenv("RUEDA_KERNEL");
+    }
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(rueda_init(NULL));
+        run_one_task("corrected");
+        CHECK_OK(rueda_shutdown());
+    }
+}
+
+static void a_rank_may_correct_its_settings(void **state)
+{
+    (void)state;
+    run_ranks(1, correct_a_setting, NULL);
+    run_ranks(3, correct_a_setting, NULL);
+}
+
 /* Rank `*argument` never comes. */
 static void miss_a_rank(int rank, int size, const void *argument)
 {
@@ -225,6 +248,31 @@ static void a_missing_rank_is_named(void **state)
     static const char *const soon[] = {"RUEDA_START_TIMEOUT=1", NULL};
     run_job(&(job){.ranks = 3, .body = miss_a_rank, .argument = &(int){2}, .environment = soon});
     run_job(&(job){.ranks = 2, .body = miss_a_rank, .argument = &(int){0}, .environment = soon});
+}
+
+/* Rank 1 gives up before rank 2 comes: the others meet, and must learn that it is gone. */
+static void lose_patience(int rank, int size, const void *argument)
+{
+    (void)size, (void)argument;
+    if (rank == 1) {
+        setenv("RUEDA_START_TIMEOUT", "1", 1);
+        CHECK_STATUS(rueda_init(NULL), RUEDA_ERR_TIMEOUT);
+        meet();
+    } else {
+        if (rank == 2)
+            sleep(2);
+        CHECK_OK(rueda_init(NULL));
+        CHECK_STATUS(rueda_barrier(RUEDA_GLOBAL_SET, NULL), RUEDA_ERR_SHUTDOWN);
+        CHECK_SAYS("rank 1 has shut down");
+        meet(); /* rank 1 lives until then: its end tells nothing */
+        CHECK_OK(rueda_shutdown());
+    }
+}
+
+static void a_rank_that_gave_up_is_not_waited_for(void **state)
+{
+    (void)state;
+    run_ranks(3, lose_patience, NULL);
 }
 
 /* A data loader forks: its copy is not part of the job, and the job goes on. */
@@ -269,7 +317,9 @@ int main(void)
         cmocka_unit_test(a_process_without_a_launcher_is_a_job_of_one),
         cmocka_unit_test(settings_that_must_be_equal_are_compared),
         cmocka_unit_test(nonsense_in_a_setting_is_refused_at_init),
+        cmocka_unit_test(a_rank_may_correct_its_settings),
         cmocka_unit_test(a_missing_rank_is_named),
+        cmocka_unit_test(a_rank_that_gave_up_is_not_waited_for),
         cmocka_unit_test(a_forked_child_is_not_part_of_the_job),
         cmocka_unit_test(nothing_is_left_behind),
     };

@@ -37,7 +37,7 @@ static void wait_for_many(int rank, int size, const void *argument)
     requests[1] = submit("type", &data[1], 1, rank == 0 ? RUEDA_F32 : RUEDA_I32);
     requests[2] = submit("fine too", &data[2], 1, RUEDA_F32);
     requests[3] = submit("shape", &data[3], rank == 0 ? 1 : 0, RUEDA_F32);
-    CHECK_STATUS(rueda_wait_all(requests, 4, -1), RUEDA_ERR_MISMATCH);
+    CHECK_STATUS(rueda_wait_all(requests, 4, INT64_MAX), RUEDA_ERR_MISMATCH); /* no overflow */
     CHECK_SAYS("'type'"); /* the first in order */
     CHECK(data[0] == (float)size && data[2] == (float)size);
     rueda_output output;
@@ -122,6 +122,17 @@ static void use_defaults(int rank, int size, const void *argument)
         rueda_output_free(&output);
         rueda_request_free(request);
     }
+    /* rows without elements are still rows */
+    const int64_t flat[] = {2 * size + 1, 0};
+    const rueda_tensor empty = RUEDA_TENSOR("empty", NULL, RUEDA_F32, 2, flat);
+    rueda_request *request;
+    rueda_output output;
+    CHECK_OK(rueda_reducescatter(&empty, NULL, &request));
+    CHECK_OK(rueda_wait(request, -1));
+    CHECK_OK(rueda_take_output(request, &output));
+    CHECK_EQUAL(output.shape[0], size == 1 ? 3 : 2 + (rank == 0));
+    rueda_output_free(&output);
+    rueda_request_free(request);
     /* the output may be the input, said explicitly */
     float data[] = {1, 2};
     const int64_t shape[] = {2};

@@ -3,6 +3,7 @@
  * ctest: threads timeout=180 */
 #include "tensors.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -55,6 +56,8 @@ static void use_first_sets(int rank, int size, const void *argument)
 {
     (void)size, (void)argument;
     const rueda_init_options options = {sizeof options, 4, lists, lengths};
+    const rueda_init_options missing = {sizeof missing, 4, NULL, NULL};
+    CHECK_STATUS(rueda_init(&missing), RUEDA_ERR_ARGUMENT);
     CHECK_OK(rueda_init(&options));
     check_membership(rank);
     for (int32_t set = 0; set <= 4; set++)
@@ -269,6 +272,103 @@ static void removal_ends_pending_requests(void **state)
     run_ranks(3, remove_busy_set, NULL);
 }
 
+/* Submits to whatever set is there, until told to stop. */
+static _Atomic int32_t current_set;
+static _Atomic bool enough;
+
+static void *submit_all_the_time(void *argument)
+{
+    static float data[8];
+    const int64_t shape[] = {8};
+    for (unsigned i = 0; !enough; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "t.%u", i % 16);
+        const rueda_tensor t = RUEDA_TENSOR(name, data, RUEDA_F32, 1, shape);
+        rueda_options options = RUEDA_OPTIONS(RUEDA_SUM);
+        rueda_stats stats = {.struct_size = sizeof stats};
+        rueda_request *request = NULL;
+        options.process_set = current_set;
+        if (rueda_allreduce(&t, &options, &request) == RUEDA_OK)
+            rueda_request_free(request);
+        CHECK_OK(rueda_get_stats(&stats));
+    }
+    return argument;
+}
+
+static void remove_under_a_thread(int rank, int size, const void *argument)
+{
+    (void)rank, (void)size, (void)argument;
+    pthread_t thread;
+    CHECK_OK(rueda_init(NULL));
+    current_set = 1;
+    CHECK(pthread_create(&thread, NULL, submit_all_the_time, NULL) == 0);
+    for (int i = 0; i < 300; i++) {
+        int32_t set;
+        doing("set %d", i);
+        CHECK_OK(rueda_add_process_set((int32_t[]){0}, 1, &set));
+        current_set = set;
+        CHECK_OK(rueda_remove_process_set(set));
+    }
+    enough = true;
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK_OK(rueda_shutdown());
+}
+
+static void a_set_may_go_while_a_thread_submits(void **state)
+{
+    (void)state;
+    run_ranks(2, remove_under_a_thread, NULL);
+}
+
+static void *remove_current_set(void *argument)
+{
+    CHECK_OK(rueda_remove_process_set(current_set));
+    return argument;
+}
+
+/* A set takes the place of one that is being removed, while a slower member still works there. */
+static void replace_a_busy_set(int rank, int size, const void *argument)
+{
+    (void)size, (void)argument;
+    enum { COUNT = 1 << 16, TENSORS = 4 };
+    static float data[TENSORS][COUNT];
+    const int64_t shape[] = {COUNT};
+    CHECK_OK(rueda_init(NULL));
+    for (int i = 0; i < 50; i++) {
+        rueda_request *requests[TENSORS];
+        pthread_t thread;
+        int32_t set;
+        doing("replacement %d", i);
+        CHECK_OK(rueda_add_process_set((int32_t[]){0, 1}, 2, &set));
+        current_set = set;
+        for (int k = 0; k < TENSORS && rank < 2; k++) {
+            rueda_options options = RUEDA_OPTIONS(RUEDA_SUM);
+            char name[16];
+            snprintf(name, sizeof name, "t.%d", k);
+            options.process_set = set;
+            const rueda_tensor t = RUEDA_TENSOR(name, data[k], RUEDA_F32, 1, shape);
+            CHECK_OK(k % 2 ? rueda_broadcast(&t, &options, &requests[k])
+                           : rueda_allreduce(&t, &options, &requests[k]));
+        }
+        CHECK(pthread_create(&thread, NULL, remove_current_set, NULL) == 0);
+        CHECK_OK(rueda_add_process_set((int32_t[]){0, 2}, 2, &set));
+        CHECK(pthread_join(thread, NULL) == 0);
+        for (int k = 0; k < TENSORS && rank < 2; k++) {
+            const rueda_status status = rueda_wait(requests[k], -1);
+            CHECK(status == RUEDA_OK || status == RUEDA_ERR_SHUTDOWN);
+            rueda_request_free(requests[k]);
+        }
+        CHECK_OK(rueda_remove_process_set(set));
+    }
+    CHECK_OK(rueda_shutdown());
+}
+
+static void a_set_may_take_the_place_of_a_busy_one(void **state)
+{
+    (void)state;
+    run_ranks(3, replace_a_busy_set, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -279,6 +379,8 @@ int main(void)
         cmocka_unit_test(disagreement_about_sets_is_an_error_for_all),
         cmocka_unit_test(there_is_a_limit_of_sets),
         cmocka_unit_test(removal_ends_pending_requests),
+        cmocka_unit_test(a_set_may_go_while_a_thread_submits),
+        cmocka_unit_test(a_set_may_take_the_place_of_a_busy_one),
     };
     return cmocka_run_group_tests_name("sets", tests, NULL, NULL);
 }

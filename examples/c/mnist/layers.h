@@ -9,7 +9,7 @@
 
 #define KERNEL 5 /* convolutions look at 5 × 5 points, without padding */
 #define POOL 2   /* then the largest of 2 × 2 points is kept */
-#define CHUNK 8  /* images unfolded at a time: their matrix stays in the cache */
+#define CHUNK 4  /* images unfolded at a time: their matrix stays in the cache */
 
 typedef struct conv_shape {
     int side; /* of the input */

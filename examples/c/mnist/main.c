@@ -27,7 +27,7 @@ static bool load(const options *o, dataset *training, dataset *test)
     char error[IDX_ERROR_BYTES + 8] = "mnist: ";
     char *sentence = error + strlen(error);
     return all_agree(dataset_load(o->data, "train", (int)o->limit, training, sentence) &&
-                         dataset_load(o->data, "t10k", 0, test, sentence),
+                         dataset_load(o->data, "t10k", (int)o->limit, test, sentence),
                      error);
 }
 

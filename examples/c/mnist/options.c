@@ -20,7 +20,7 @@ const char options_help[] =
     "  --workers-per-rank N  one process stands in for N workers; a power of two (1)\n"
     "  --seed N              of the first weights and the shuffles (1)\n"
     "  --data FOLDER         with the idx files (data/mnist, looked for upward)\n"
-    "  --limit N             only the first N training images\n"
+    "  --limit N             only the first N images for training, and for the test\n"
     "  --eval-every STEPS    test accuracy so often; 0: after every epoch (0)\n"
     "  --log FILE            one row for every step, as FILE.csv or FILE.json (lines of JSON)\n"
     "  --progress MODE       bar, lines, none or auto: a bar on a terminal (auto)\n"

@@ -1,0 +1,73 @@
+/* trainer.c: see trainer.h. */
+#include "trainer.h"
+
+#include <stdlib.h>
+
+static bool has_own_momentum(const trainer *t, int worker)
+{
+    return t->o->op == RUEDA_ADASUM || worker == 0;
+}
+
+static bool take_memory(trainer *t)
+{
+    const size_t bytes = sizeof(float) * NETWORK_PARAMETERS;
+    t->net = network_new((int)t->o->batch);
+    t->order = malloc(sizeof *t->order * (size_t)t->training->count);
+    t->test_order = malloc(sizeof *t->test_order * (size_t)t->test->count);
+    t->parameters = malloc(bytes);
+    t->updates = calloc((size_t)t->local, sizeof *t->updates);
+    t->velocities = calloc((size_t)t->local, sizeof *t->velocities);
+    if (t->net == NULL || t->order == NULL || t->test_order == NULL || t->parameters == NULL ||
+        t->updates == NULL || t->velocities == NULL)
+        return false;
+    for (int w = 0; w < t->local; w++) {
+        /* The ranks of this machine reach rueda_alloc's memory: no copy is needed to combine it. */
+        t->updates[w] = w == 0 ? rueda_alloc(bytes) : malloc(bytes);
+        t->velocities[w] = has_own_momentum(t, w) ? calloc(1, bytes) : NULL;
+        if (t->updates[w] == NULL || (has_own_momentum(t, w) && t->velocities[w] == NULL))
+            return false;
+    }
+    return true;
+}
+
+void trainer_free(trainer *t)
+{
+    for (int w = 0; t->updates != NULL && t->velocities != NULL && w < t->local; w++) {
+        if (w == 0)
+            rueda_free(t->updates[w]);
+        else
+            free(t->updates[w]);
+        free(t->velocities[w]);
+    }
+    free(t->velocities);
+    free(t->updates);
+    free(t->parameters);
+    free(t->test_order);
+    free(t->order);
+    network_free(t->net);
+}
+
+/* One tensor for each layer's weights and biases: Adasum looks at each one by itself. */
+static void name_tensors(trainer *t)
+{
+    for (int i = 0; i < TENSORS; i++) {
+        const tensor_place *place = &network_tensors[i];
+        t->tensors[i] = RUEDA_TENSOR(place->name, t->updates[0] + place->offset, RUEDA_F32,
+                                     place->ndim, place->shape);
+    }
+}
+
+bool trainer_init(trainer *t, const options *o, const dataset *training, const dataset *test)
+{
+    *t = (trainer){.o = o, .training = training, .test = test, .rank = rueda_rank()};
+    t->local = (int)o->workers_per_rank;
+    t->workers = rueda_size() * t->local;
+    t->share = training->count / t->workers;
+    t->steps = t->share / (int)o->batch * (int)o->epochs;
+    if (!take_memory(t))
+        return false;
+    for (int i = 0; i < test->count; i++)
+        t->test_order[i] = i;
+    name_tensors(t);
+    return true;
+}
