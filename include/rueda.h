@@ -256,7 +256,8 @@ typedef struct rueda_request rueda_request;
 
 /* Every operation returns at once and sets *request, or, if `request` is NULL, waits without a time
  * limit and returns the final status. Status of the call itself: ERR_STATE (not initialised, or the
- * caller is not in the set), ERR_ARGUMENT, ERR_DUPLICATE, ERR_MEMORY; nothing was submitted then.
+ * caller is not in the set), ERR_ARGUMENT, ERR_DUPLICATE, ERR_MEMORY, or what the job has ended with
+ * (ERR_PEER, ERR_STALLED, ERR_SHUTDOWN); nothing was submitted then.
  * Final status: OK, ERR_MISMATCH (the ranks disagree; all ranks get the same sentence), ERR_JOINED,
  * ERR_SHUTDOWN, ERR_PEER, ERR_STALLED. After an error the content of the output is undefined. */
 
@@ -360,7 +361,8 @@ RUEDA_API rueda_status rueda_get_stats(rueda_stats *stats);
 /* Orthogonality of the last Adasum of a tensor: ‖combined‖² / Σ‖gᵢ‖². 1: the gradients were
  * orthogonal, every worker added something of its own; 1/size: all were equal, one worker would
  * have done; opposed gradients give less. NULL is the whole of the last operations, as in
- * rueda_stats. ERR_ARGUMENT: no Adasum of that name has ended yet. */
+ * rueda_stats. ERR_ARGUMENT: no Adasum of that name has ended yet, or its name is no longer among
+ * the RUEDA_CACHE_CAPACITY that are remembered. */
 RUEDA_API rueda_status rueda_orthogonality(const char *name, double *value);
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
 /* request.h: what a caller holds of a pending operation.
  *
  * Two references: the caller's and the library's. The library writes status, text and output, then
- * `state` with release order; nobody else writes them. */
+ * `ended` with release order; nobody else writes them. */
 #ifndef RUEDA_QUEUE_REQUEST_H
 #define RUEDA_QUEUE_REQUEST_H
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -144,6 +145,37 @@ static void a_stall_ends_the_job_if_asked_to(void **state)
     run_job(&(job){.ranks = 2, .body = stall_for_good, .environment = soon});
 }
 
+/* Rank 0 has just looked for stalls when one begins: it must not take a second period to see it. */
+static void stall_after_a_look(int rank, int size, const void *argument)
+{
+    (void)size, (void)argument;
+    static float data[10];
+    CHECK_OK(rueda_init(NULL));
+    if (rank != 0)
+        meet();
+    rueda_request *request = submit("a little late", data, 10);
+    if (rank == 0) {
+        CHECK_STATUS(rueda_wait(request, 300), RUEDA_PENDING);
+        meet();
+    }
+    CHECK_OK(rueda_wait(request, -1));
+    rueda_request_free(request);
+    const time_t start = time(NULL);
+    if (rank == 0) {
+        CHECK_STATUS(run("never on rank 1"), RUEDA_ERR_STALLED);
+        CHECK(time(NULL) - start <= 5); /* whole seconds: 3, 1 between looks, 1 for the clock */
+    }
+    meet();
+    CHECK_OK(rueda_shutdown());
+}
+
+static void a_stall_is_seen_in_time(void **state)
+{
+    (void)state;
+    static const char *const soon[] = {"RUEDA_STALL_WARN=0", "RUEDA_STALL_END=3", NULL};
+    run_job(&(job){.ranks = 2, .body = stall_after_a_look, .environment = soon});
+}
+
 /* ---- Deaths ---------------------------------------------------------------------------------- */
 
 static void die(int rank, int size, const void *argument)
@@ -228,6 +260,7 @@ int main(void)
         cmocka_unit_test(shutdown_finishes_what_was_agreed_on),
         cmocka_unit_test(a_stall_is_reported_with_tensor_and_missing_ranks),
         cmocka_unit_test(a_stall_ends_the_job_if_asked_to),
+        cmocka_unit_test(a_stall_is_seen_in_time),
         cmocka_unit_test(a_dead_rank_is_named_by_the_survivors),
         cmocka_unit_test(a_small_operation_overtakes_a_large_one),
     };

@@ -44,13 +44,18 @@ static segment_ring *ring_between(transport_channel *channel, uint16_t writer, u
                            g->ranks[reader]);
 }
 
-/* Rings lie in holes of the file until the first message: most jobs on one host never send any. */
+/* Rings lie in holes of the file until the first message: most jobs on one host never send any. Out
+ * of memory ends the job: the peer would wait for ever. */
 static bool commit_once(shm_channel *c)
 {
     const control_group *g = c->common.group;
-    if (!c->committed)
-        c->committed =
-            segment_commit_rings(g->segment, g->ranks[g->index], g->set, c->number) == RUEDA_OK;
+    const uint32_t rank = g->ranks[g->index];
+    if (c->committed)
+        return true;
+    const rueda_status status = segment_commit_rings(g->segment, rank, g->set, c->number);
+    if (status != RUEDA_OK)
+        control_abort(g->segment, status, (int)rank, status_text());
+    c->committed = status == RUEDA_OK;
     return c->committed;
 }
 
