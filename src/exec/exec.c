@@ -6,6 +6,8 @@
 #define PIECE_BYTES 65536 /* of a phase without slots: stays in a core's own cache */
 #define PIECE_LEAST 32768 /* smaller pieces cost more in flags than they gain in overlap */
 
+#define TICKS_SPARE 512 /* more than the stages of any phase */
+
 _Static_assert(PLAN_SLOTS == 4, "segment.c lays out four slots");
 
 static uint64_t flag_value(const exec_op *o, uint64_t tick)
@@ -60,14 +62,19 @@ static void enter_phase(exec_op *o)
     prepare_sums(o);
 }
 
+/* Every cell holds at least a line, and the pieces are so large that their ticks can be counted. */
 static bool slots_suffice(const exec_op *o)
 {
+    uint64_t ticks = 0;
     for (uint32_t f = 0; f < o->bound.plan->phase_count; f++) {
         const uint16_t cells = o->bound.plan->phases[f].cells;
-        if (cells > 0 && o->bound.channel->slot_bytes / cells < OS_CACHE_LINE)
+        const uint64_t cell = cells > 0 ? o->bound.channel->slot_bytes / cells : PIECE_BYTES;
+        if (cell < OS_CACHE_LINE)
             return false;
+        ticks +=
+            o->bound.largest * o->element / (cell / OS_CACHE_LINE * OS_CACHE_LINE) + TICKS_SPARE;
     }
-    return true;
+    return ticks < (UINT64_C(1) << EXEC_TICK_BITS);
 }
 
 static rueda_status take_memory(exec_op *o)
@@ -125,7 +132,8 @@ rueda_status exec_start(exec_op *o, const exec_launch *launch, const kernel_tabl
                    .waiting_for = -1};
     if (!slots_suffice(o))
         return status_fail(
-            RUEDA_ERR_ARGUMENT, "RUEDA_SLOT_BYTES=%llu is too small for %u ranks: raise it",
+            RUEDA_ERR_ARGUMENT,
+            "RUEDA_SLOT_BYTES=%llu is too small for a tensor of this size on %u ranks: raise it",
             (unsigned long long)launch->channel->slot_bytes, launch->plan->layout.ranks);
     const rueda_status status = take_memory(o);
     if (status != RUEDA_OK)
