@@ -39,5 +39,5 @@ done <"$list"
 
 # The loader's cache, where it is ours to refresh.
 if [ -z "$root" ] && [ "$(id -u)" = 0 ] && command -v ldconfig >/dev/null; then
-    ldconfig
+    ldconfig || echo 'the cache of shared libraries is not current: run ldconfig' >&2
 fi

@@ -21,5 +21,5 @@ sed -n 's/^d //p' "$list" | sort -r | while read -r path; do
     rmdir "$root$path" 2>/dev/null || true
 done
 if [ -z "$root" ] && [ "$(id -u)" = 0 ] && command -v ldconfig >/dev/null; then
-    ldconfig
+    ldconfig || echo 'the cache of shared libraries is not current: run ldconfig' >&2
 fi
