@@ -15,15 +15,13 @@
 #define MEMORY 0.95 /* of the running means */
 #define CLEAR "\033[K"
 
-/* The launcher's terminal is not ours: what we write goes through its pipe. RUEDA_TERMINAL=1 says
- * that there is a terminal at its end. */
+/* The launcher's terminal is not ours: what we write goes through its pipe, and the bar must be asked
+ * for. */
 static progress_mode choose(progress_mode asked)
 {
-    const char *hint = getenv("RUEDA_TERMINAL");
     if (asked != PROGRESS_AUTO)
         return asked;
-    return isatty(STDOUT_FILENO) || (hint != NULL && strcmp(hint, "1") == 0) ? PROGRESS_BAR
-                                                                             : PROGRESS_LINES;
+    return isatty(STDOUT_FILENO) ? PROGRESS_BAR : PROGRESS_LINES;
 }
 
 void progress_start(progress *p, const options *o, int ranks, int workers, int images)
