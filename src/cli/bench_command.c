@@ -313,13 +313,8 @@ int bench_command(int argc, char **argv)
         argv += 3;
         argc -= 3;
     }
-    switch (parse(argc, argv, &o)) {
-    case OPTIONS_HELPED:
-        return 0;
-    case OPTIONS_BAD:
-        return EXIT_USAGE;
-    case OPTIONS_GO:
-        break;
-    }
+    const options_result parsed = parse(argc, argv, &o);
+    if (parsed != OPTIONS_GO)
+        return options_exit_code(parsed);
     return worker ? bench_worker(&o, board_fd) : start_ranks(&o, argc, argv);
 }

@@ -21,14 +21,9 @@ int doctor_command(int argc, char **argv)
                                .options = options,
                                .option_count = sizeof options / sizeof options[0]};
     int next;
-    switch (options_parse(&line, argc, argv, &next)) {
-    case OPTIONS_HELPED:
-        return 0;
-    case OPTIONS_BAD:
-        return EXIT_USAGE;
-    case OPTIONS_GO:
-        break;
-    }
+    const options_result parsed = options_parse(&line, argc, argv, &next);
+    if (parsed != OPTIONS_GO)
+        return options_exit_code(parsed);
     if (next != argc)
         return options_complain("doctor", "takes no arguments; write: %s", line.usage);
     if (markdown && (json || !config))

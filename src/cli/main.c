@@ -30,14 +30,9 @@ int version_command(int argc, char **argv)
 {
     const command_line line = {.usage = "rueda version", .about = "Prints the version."};
     int next;
-    switch (options_parse(&line, argc, argv, &next)) {
-    case OPTIONS_HELPED:
-        return 0;
-    case OPTIONS_BAD:
-        return EXIT_USAGE;
-    case OPTIONS_GO:
-        break;
-    }
+    const options_result parsed = options_parse(&line, argc, argv, &next);
+    if (parsed != OPTIONS_GO)
+        return options_exit_code(parsed);
     if (next != argc)
         return options_complain("version", "takes no arguments; write: rueda version");
     puts("rueda " VERSION_TEXT);

@@ -128,3 +128,8 @@ options_result options_parse(const command_line *line, int argc, char **argv, in
     *next = at;
     return OPTIONS_GO;
 }
+
+int options_exit_code(options_result stopped)
+{
+    return stopped == OPTIONS_HELPED ? 0 : EXIT_USAGE;
+}

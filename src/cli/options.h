@@ -37,6 +37,7 @@ typedef enum options_result { OPTIONS_GO, OPTIONS_HELPED, OPTIONS_BAD } options_
 /* Fills the targets. `*next` is the index of the first word that was not consumed (argc if none).
  * OPTIONS_HELPED: help was printed, exit 0. OPTIONS_BAD: the reason was printed, exit EXIT_USAGE. */
 options_result options_parse(const command_line *line, int argc, char **argv, int *next);
+int options_exit_code(options_result stopped);
 
 /* Prints "rueda COMMAND: " and the sentence to stderr; returns EXIT_USAGE. */
 int options_complain(const char *command, const char *format, ...)

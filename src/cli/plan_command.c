@@ -318,14 +318,9 @@ int plan_command(int argc, char **argv)
                                .operand = &w.collective};
     request r = {0};
     int next;
-    switch (options_parse(&line, argc, argv, &next)) {
-    case OPTIONS_HELPED:
-        return 0;
-    case OPTIONS_BAD:
-        return EXIT_USAGE;
-    case OPTIONS_GO:
-        break;
-    }
+    const options_result parsed = options_parse(&line, argc, argv, &next);
+    if (parsed != OPTIONS_GO)
+        return options_exit_code(parsed);
     if (next != argc)
         return options_complain("plan", "one collective at a time; write: %s", usage);
     const int wrong = understand(&r, &w);

@@ -27,14 +27,9 @@ int run_command(int argc, char **argv)
                                .options = options,
                                .option_count = sizeof options / sizeof options[0]};
     int next;
-    switch (options_parse(&line, argc, argv, &next)) {
-    case OPTIONS_HELPED:
-        return 0;
-    case OPTIONS_BAD:
-        return EXIT_USAGE;
-    case OPTIONS_GO:
-        break;
-    }
+    const options_result parsed = options_parse(&line, argc, argv, &next);
+    if (parsed != OPTIONS_GO)
+        return options_exit_code(parsed);
     if (ranks == 0)
         return options_complain("run", "how many ranks? write: %s", line.usage);
     if (next == argc)
