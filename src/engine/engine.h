@@ -130,13 +130,16 @@ void engine_let_go(engine *e, const process_set *set); /* NULL is allowed */
 /* progress.c: one pass over everything; true: something moved. */
 bool engine_step(engine *e);
 void engine_break(engine *e, rueda_status status, const char *text);
-void engine_end_entry(engine *e, process_set *s, entry *e_, rueda_status status, const char *text);
+/* Nothing more can be submitted to the set, and what waits for a decision ends. */
+void engine_end_waiting(engine *e, process_set *s, rueda_status status, const char *text);
 void engine_tell_waiters(engine *e);
 
 /* launch.c */
 void launch_decided(engine *e, process_set *s, const negotiation_result *result);
 
 /* operation.c */
+void engine_end_entry(engine *e, process_set *s, entry *ended, rueda_status status,
+                      const char *text);
 operation *operation_new(uint32_t count, uint32_t chunks);
 void operation_append(operation_list *list, operation *o);
 /* Takes *link out and returns it; link is the list's own or an operation's `next`. */

@@ -70,6 +70,14 @@ static void end_entry(process_set *s, entry *ended, rueda_status status, const c
         negotiation_settle(&s->negotiation, r);
 }
 
+void engine_end_entry(engine *e, process_set *s, entry *ended, rueda_status status,
+                      const char *text)
+{
+    queue_finish(&s->queue, ended);
+    end_entry(s, ended, status, text);
+    atomic_fetch_sub(&e->outstanding, 1);
+}
+
 void operation_finish(engine *e, operation *o, rueda_status status, const char *text)
 {
     if (status == RUEDA_OK) {

@@ -15,19 +15,7 @@ void engine_tell_waiters(engine *e)
     os_wake(&e->events, false);
 }
 
-void engine_end_entry(engine *e, process_set *s, entry *ended, rueda_status status,
-                      const char *text)
-{
-    queue_finish(&s->queue, ended);
-    record *r = ended->record;
-    request_end(ended->request, status, text);
-    entry_free(ended);
-    atomic_fetch_sub(&e->outstanding, 1);
-    if (r->slot < 0)
-        negotiation_settle(&s->negotiation, r);
-}
-
-static void break_set(engine *e, process_set *s, rueda_status status, const char *text)
+void engine_end_waiting(engine *e, process_set *s, rueda_status status, const char *text)
 {
     queue_close(&s->queue, status, text);
     negotiation_take_mail(&s->negotiation);
@@ -36,6 +24,11 @@ static void break_set(engine *e, process_set *s, rueda_status status, const char
         next = waiting->next;
         engine_end_entry(e, s, waiting, status, text);
     }
+}
+
+static void break_set(engine *e, process_set *s, rueda_status status, const char *text)
+{
+    engine_end_waiting(e, s, status, text);
     for (int l = 0; l < LANE_COUNT; l++) {
         while (s->flight[l].first != NULL)
             operation_finish(e, operation_remove(&s->flight[l], &s->flight[l].first), status, text);

@@ -197,18 +197,6 @@ bool sets_drained(engine *e, operation *o)
            !(n->contributed && control_complete(&s->group, n->round));
 }
 
-static void end_waiting(engine *e, process_set *s)
-{
-    static const char text[] = "the process set was removed";
-    queue_close(&s->queue, RUEDA_ERR_SHUTDOWN, text);
-    negotiation_take_mail(&s->negotiation);
-    for (entry *waiting = negotiation_abandon(&s->negotiation), *next; waiting != NULL;
-         waiting = next) {
-        next = waiting->next;
-        engine_end_entry(e, s, waiting, RUEDA_ERR_SHUTDOWN, text);
-    }
-}
-
 void sets_complete(engine *e, operation *o)
 {
     if (o->target < 0)
@@ -225,6 +213,6 @@ void sets_complete(engine *e, operation *o)
     while (atomic_load(&e->set_users[o->target]) > 0)
         os_yield(); /* a thread is about to submit: what it brings is ended below */
     if (s->member)
-        end_waiting(e, s);
+        engine_end_waiting(e, s, RUEDA_ERR_SHUTDOWN, "the process set was removed");
     sets_unmake(e, o->target);
 }
