@@ -1,0 +1,153 @@
+/* net.h: sockets between ranks: addresses, proof of the job's key, and links.
+ *
+ * A link is a TCP connection whose two ends have proved to each other that they know the key of the
+ * job, and for what (purpose) the connection is. Until then nothing else of it is read. With
+ * `encrypt` everything after the proof travels in sealed records.
+ * The proof: the connecting side (caller) sends a fixed-size hello with its purpose and a random
+ * nonce; the other side (host) answers with a nonce of its own and a MAC over both nonces and the
+ * hello; the caller checks it and sends its own MAC over the same. Both MACs are keyed with the job's
+ * key and bound to job name, generation, version, both ranks, purpose and direction.
+ *
+ * Contract: no call blocks except net_resolve (it may ask a name server). Calls on one object come
+ * from one thread at a time. Descriptors are close-on-exec and non-blocking. Nothing raises SIGPIPE.
+ * Secrets are wiped when their owner is closed and appear in no message.
+ */
+#ifndef RUEDA_NET_H
+#define RUEDA_NET_H
+
+#include "base/os.h"
+#include "base/status.h"
+#include "observe/log.h"
+
+#include <sys/types.h>
+#include <sys/uio.h>
+
+/* ---- Addresses ------------------------------------------------------------------------------- */
+
+#define NET_TEXT 80 /* bytes of an address as text, with the terminating zero */
+
+/* An IPv4 or IPv6 address with port, as it travels: fixed size, network byte order inside `ip`. */
+typedef struct net_address {
+    uint8_t family; /* 4, 6; 0: none */
+    uint8_t zero;
+    uint16_t port;
+    uint32_t scope; /* of a link-local IPv6 address */
+    uint8_t ip[16]; /* the first 4 for IPv4 */
+} net_address;
+
+/* "host", "host:port", "1.2.3.4:5", "[::1]:5", "::1" (no port) → the first usable address. Prefers
+ * what the name server lists first. ERR_CONFIG names the text and what is wrong. May block. */
+rueda_status net_resolve(const char *text, uint16_t default_port, net_address *address);
+/* "1.2.3.4:5", "[fe80::1%2]:5"; the string lies in `buffer`. */
+const char *net_format(const net_address *address, char buffer[NET_TEXT]);
+bool net_address_equal(const net_address *a, const net_address *b); /* ports included */
+
+/* The address of an interface ("eth0") or of a network ("10.0.0.0/8", "fd00::/8"); several separated
+ * by commas are tried in order. ERR_CONFIG lists the interfaces that there are. Port is 0. */
+rueda_status net_interface(const char *wanted, net_address *address);
+
+/* Listens. `where` NULL: all interfaces, IPv6 and IPv4 (IPv4 alone where there is no IPv6). Ports
+ * first … last are tried in turn; 0, 0: any. ERR_SYSTEM names address, range and reason. */
+rueda_status net_listen(const net_address *where, uint16_t first, uint16_t last, int *fd,
+                        uint16_t *port);
+
+/* ---- Links ----------------------------------------------------------------------------------- */
+
+#define NET_KEY_BYTES 32
+
+/* Who we are towards all links and doors of a generation. Copied by those who take it. */
+typedef struct net_identity {
+    uint8_t key[NET_KEY_BYTES]; /* all zero: the user said `insecure` */
+    char job[64];
+    uint64_t generation;
+    uint32_t rank;
+    bool encrypt; /* the same on all ranks: a differing caller is refused */
+} net_identity;
+
+/* A key of random bytes, and a key from its text (64 hexadecimal digits). */
+void net_key_make(char text[2 * NET_KEY_BYTES + 1]);
+bool net_key_parse(const char *text, uint8_t key[NET_KEY_BYTES]);
+/* Reads a key file: mode 600 or stricter and owned by us, else ERR_CONFIG in one line. */
+rueda_status net_key_read(const char *path, uint8_t key[NET_KEY_BYTES]);
+
+/* What a connection is for; the upper layers give the numbers their meaning. */
+typedef struct net_purpose {
+    uint32_t role;
+    uint32_t from, to; /* ranks; a host refuses what is not `to` it */
+    uint32_t set, channel;
+    uint64_t epoch;
+} net_purpose;
+
+typedef enum net_state {
+    NET_WAITS, /* connecting or proving; call net_link_progress again when the socket is ready */
+    NET_OPEN,
+    NET_REFUSED, /* not reached, refused, or the proof failed: close it, perhaps try again */
+    NET_BROKEN   /* was open; the other end closed it or the connection broke */
+} net_state;
+
+typedef struct net_link net_link;
+
+/* Starts a connection; `from` is the local address to use, or NULL. It is refused by itself after
+ * `limit_ns`. ERR_SYSTEM, ERR_MEMORY: nothing was started. */
+rueda_status net_link_call(const net_identity *me, const net_purpose *purpose,
+                           const net_address *to, const net_address *from, uint64_t limit_ns,
+                           net_link **link);
+net_state net_link_progress(net_link *link, uint64_t now_ns);
+net_state net_link_state(const net_link *link);
+/* Why it was refused or broke; static text or owned by the link. */
+const char *net_link_why(const net_link *link);
+
+int net_link_fd(const net_link *link); /* for polling; never read or write it */
+const net_purpose *net_link_purpose(const net_link *link);
+bool net_link_local(const net_link *link, net_address *address); /* our end */
+bool net_link_peer(const net_link *link, net_address *address);  /* the other end */
+
+/* Gathered write on an open link. Returns the bytes taken (the caller's memory is free), 0 when there
+ * is no room now, -1 when the link is broken. */
+ssize_t net_link_send(net_link *link, const struct iovec *parts, int count);
+/* Up to `bytes` bytes; 0: none now; -1: broken, and all that had arrived was delivered before. */
+ssize_t net_link_receive(net_link *link, void *to, size_t bytes);
+/* Whether all that was sent has been acknowledged by the other host: closing loses nothing. Moves
+ * sealed records that still wait in the link on. */
+bool net_link_flushed(net_link *link);
+
+/* Sizes of the socket's buffers; 0: the system's choice. Before net_link_call or net_door_open use
+ * the same for what they make: set once per identity. */
+void net_link_set_buffers(net_link *link, size_t bytes);
+
+void net_link_close(net_link *link); /* NULL is allowed */
+/* In a forked child: closes the child's copy of the descriptor and touches nothing else. */
+void net_link_forget(net_link *link);
+
+/* ---- The door -------------------------------------------------------------------------------- */
+
+#define NET_GUESTS 64                        /* connections whose proof is under way */
+#define NET_GUEST_LIMIT_NS UINT64_C(5000000000) /* a guest that has not proved itself by then goes */
+
+/* How many were refused and why, since the door was opened. */
+typedef struct net_refusals {
+    uint64_t wrong_key, wrong_job, wrong_generation, wrong_version, garbage, slow, crowded,
+        wrong_purpose;
+} net_refusals;
+
+typedef struct net_door net_door;
+
+/* Takes the listening descriptor over. The first refusal of each kind is logged, later ones only
+ * counted. */
+rueda_status net_door_open(const net_identity *me, int listener, const logger *log,
+                           net_door **door);
+/* Accepts and moves proofs on; returns an admitted link (then the caller's; call again), or NULL when
+ * there is none now. A bounded number of steps: hostile callers cannot hold it. When all NET_GUESTS
+ * places are taken the oldest guest goes. */
+net_link *net_door_progress(net_door *door, uint64_t now_ns);
+/* One descriptor (an epoll of its own) that becomes readable when net_door_progress should be called. */
+int net_door_fd(const net_door *door);
+/* When net_door_progress should be called even if the descriptor is not readable; UINT64_MAX: never. */
+uint64_t net_door_deadline(const net_door *door);
+/* The caller found an admitted link to be of no use (its purpose): closes it and counts it. */
+void net_door_refuse(net_door *door, net_link *link);
+const net_refusals *net_door_refusals(const net_door *door);
+void net_door_close(net_door *door); /* NULL is allowed */
+void net_door_forget(net_door *door); /* as net_link_forget */
+
+#endif
