@@ -17,6 +17,7 @@ header() { # header NAME...: these can be included
 need build-essential cc --version
 need build-essential make --version
 need cmake cmake --version
+need libsodium-dev header sodium.h
 if [ -n "${1:-}" ]; then
     need zlib1g-dev header zlib.h
     # Without it the examples multiply matrices by plain loops.

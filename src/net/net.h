@@ -3,10 +3,11 @@
  * A link is a TCP connection whose two ends have proved to each other that they know the key of the
  * job, and for what (purpose) the connection is. Until then nothing else of it is read. With
  * `encrypt` everything after the proof travels in sealed records.
- * The proof: the connecting side (caller) sends a fixed-size hello with its purpose and a random
- * nonce; the other side (host) answers with a nonce of its own and a MAC over both nonces and the
- * hello; the caller checks it and sends its own MAC over the same. Both MACs are keyed with the job's
- * key and bound to job name, generation, version, both ranks, purpose and direction.
+ * The proof: the connecting side (caller) sends a fixed-size hello with its purpose, a random nonce
+ * and a MAC; the other side (host) answers with a nonce of its own and a MAC over both; the caller
+ * checks it and sends its own MAC over all. The MACs are keyed with the job's key and bound to job
+ * name, generation, version, both ranks, purpose and direction. A host says no word to a hello whose
+ * MAC is wrong. See proof.h.
  *
  * Contract: no call blocks except net_resolve (it may ask a name server). Calls on one object come
  * from one thread at a time. Descriptors are close-on-exec and non-blocking. Nothing raises SIGPIPE.
@@ -19,6 +20,7 @@
 #include "base/status.h"
 #include "observe/log.h"
 
+#include <stddef.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 
@@ -30,7 +32,7 @@
 typedef struct net_address {
     uint8_t family; /* 4, 6; 0: none */
     uint8_t zero;
-    uint16_t port;
+    uint16_t port;  /* as a number */
     uint32_t scope; /* of a link-local IPv6 address */
     uint8_t ip[16]; /* the first 4 for IPv4 */
 } net_address;
@@ -47,7 +49,8 @@ bool net_address_equal(const net_address *a, const net_address *b); /* ports inc
 rueda_status net_interface(const char *wanted, net_address *address);
 
 /* Listens. `where` NULL: all interfaces, IPv6 and IPv4 (IPv4 alone where there is no IPv6). Ports
- * first … last are tried in turn; 0, 0: any. ERR_SYSTEM names address, range and reason. */
+ * first … last are tried in turn; 0, 0: any; the port inside `where` does not count. ERR_SYSTEM names
+ * address, range and reason. */
 rueda_status net_listen(const net_address *where, uint16_t first, uint16_t last, int *fd,
                         uint16_t *port);
 
@@ -67,7 +70,8 @@ typedef struct net_identity {
 /* A key of random bytes, and a key from its text (64 hexadecimal digits). */
 void net_key_make(char text[2 * NET_KEY_BYTES + 1]);
 bool net_key_parse(const char *text, uint8_t key[NET_KEY_BYTES]);
-/* Reads a key file: mode 600 or stricter and owned by us, else ERR_CONFIG in one line. */
+/* Reads a key file: mode 600 or stricter, owned by us, the 64 digits (white space around them does not
+ * matter) of a key that is not zero; else ERR_CONFIG in one line. */
 rueda_status net_key_read(const char *path, uint8_t key[NET_KEY_BYTES]);
 
 /* What a connection is for; the upper layers give the numbers their meaning. */
@@ -87,8 +91,10 @@ typedef enum net_state {
 
 typedef struct net_link net_link;
 
-/* Starts a connection; `from` is the local address to use, or NULL. It is refused by itself after
- * `limit_ns`. ERR_SYSTEM, ERR_MEMORY: nothing was started. */
+/* Starts a connection; `from` is the local address to use (its port does not count), or NULL. It is
+ * refused by itself after `limit_ns`, by the clock of os_now_ns. An unreachable address is not an
+ * error here: the link is refused. ERR_SYSTEM, ERR_MEMORY: nothing was started. The caller's link is
+ * open as soon as it has sent its part of the proof; a host that then has no use for it closes it. */
 rueda_status net_link_call(const net_identity *me, const net_purpose *purpose,
                            const net_address *to, const net_address *from, uint64_t limit_ns,
                            net_link **link);
@@ -98,6 +104,9 @@ net_state net_link_state(const net_link *link);
 const char *net_link_why(const net_link *link);
 
 int net_link_fd(const net_link *link); /* for polling; never read or write it */
+/* Whether the link itself waits for room in the socket (else, while NET_WAITS, for bytes). Who polls
+ * edge-triggered for both needs not ask. */
+bool net_link_wants_write(const net_link *link);
 const net_purpose *net_link_purpose(const net_link *link);
 bool net_link_local(const net_link *link, net_address *address); /* our end */
 bool net_link_peer(const net_link *link, net_address *address);  /* the other end */
@@ -108,23 +117,26 @@ ssize_t net_link_send(net_link *link, const struct iovec *parts, int count);
 /* Up to `bytes` bytes; 0: none now; -1: broken, and all that had arrived was delivered before. */
 ssize_t net_link_receive(net_link *link, void *to, size_t bytes);
 /* Whether all that was sent has been acknowledged by the other host: closing loses nothing. Moves
- * sealed records that still wait in the link on. */
+ * sealed records that still wait in the link on. A broken link has nothing to wait for: true. */
 bool net_link_flushed(net_link *link);
 
-/* Sizes of the socket's buffers; 0: the system's choice. Before net_link_call or net_door_open use
- * the same for what they make: set once per identity. */
+/* Sizes of the socket's buffers from now on; 0: leaves the system's choice. */
 void net_link_set_buffers(net_link *link, size_t bytes);
 
-void net_link_close(net_link *link); /* NULL is allowed */
-/* In a forked child: closes the child's copy of the descriptor and touches nothing else. */
+/* Does not wait: ask net_link_flushed first where what was sent must arrive. NULL is allowed. */
+void net_link_close(net_link *link);
+/* In a forked child: closes the child's copy of the descriptor and frees nothing. */
 void net_link_forget(net_link *link);
 
 /* ---- The door -------------------------------------------------------------------------------- */
 
-#define NET_GUESTS 64                        /* connections whose proof is under way */
-#define NET_GUEST_LIMIT_NS UINT64_C(5000000000) /* a guest that has not proved itself by then goes */
+#define NET_GUESTS 64 /* connections whose proof is under way */
+#define NET_GUEST_LIMIT_NS                                                                         \
+    UINT64_C(5000000000) /* a guest that has not proved itself by then goes */
 
-/* How many were refused and why, since the door was opened. */
+/* How many were refused and why, since the door was opened. garbage: also who left or broke off before
+ * the proof was complete; wrong_purpose: another rank was meant, `encrypt` differs, or
+ * net_door_refuse. */
 typedef struct net_refusals {
     uint64_t wrong_key, wrong_job, wrong_generation, wrong_version, garbage, slow, crowded,
         wrong_purpose;
@@ -132,13 +144,14 @@ typedef struct net_refusals {
 
 typedef struct net_door net_door;
 
-/* Takes the listening descriptor over. The first refusal of each kind is logged, later ones only
- * counted. */
+/* Takes the listening descriptor over; when it fails, that stays the caller's. The first refusal of
+ * each kind is logged, later ones only counted. `log` is copied. */
 rueda_status net_door_open(const net_identity *me, int listener, const logger *log,
                            net_door **door);
 /* Accepts and moves proofs on; returns an admitted link (then the caller's; call again), or NULL when
  * there is none now. A bounded number of steps: hostile callers cannot hold it. When all NET_GUESTS
- * places are taken the oldest guest goes. */
+ * places are taken the oldest guest without a credible hello goes, or else the oldest. Where
+ * descriptors run out it pauses. */
 net_link *net_door_progress(net_door *door, uint64_t now_ns);
 /* One descriptor (an epoll of its own) that becomes readable when net_door_progress should be called. */
 int net_door_fd(const net_door *door);
@@ -147,7 +160,7 @@ uint64_t net_door_deadline(const net_door *door);
 /* The caller found an admitted link to be of no use (its purpose): closes it and counts it. */
 void net_door_refuse(net_door *door, net_link *link);
 const net_refusals *net_door_refusals(const net_door *door);
-void net_door_close(net_door *door); /* NULL is allowed */
+void net_door_close(net_door *door);  /* NULL is allowed */
 void net_door_forget(net_door *door); /* as net_link_forget */
 
 #endif

@@ -1,0 +1,290 @@
+/* door.c: who may come in. Guests wait in fixed places until they have proved themselves; those who
+ * have shown a credible hello give way last, so a crowd of strangers cannot push callers out. */
+#include "net/address.h"
+#include "net/link.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#define ACCEPT_BATCH 16                     /* connections accepted by one call */
+#define ACCEPT_PAUSE_NS UINT64_C(100000000) /* without accepting, when descriptors ran out */
+#define LISTENER NET_GUESTS                 /* its number in the epoll; others are places */
+#define KINDS PROOF_GOOD                    /* of refusals */
+
+typedef struct guest {
+    net_link *link;   /* NULL: the place is free */
+    uint64_t arrival; /* its number among all arrivals */
+    bool writes;      /* polled for writing */
+} guest;
+
+struct net_door {
+    net_identity me;
+    logger log;
+    int listener, epoll;
+    uint64_t arrivals;
+    uint64_t resume_ns; /* when accepting goes on; UINT64_MAX: it was not interrupted */
+    bool pause_told;
+    bool told[KINDS];
+    net_refusals refusals;
+    guest guests[NET_GUESTS];
+};
+
+static_assert(sizeof(net_refusals) == KINDS * sizeof(uint64_t), "one counter for each kind");
+
+rueda_status net_door_open(const net_identity *me, int listener, const logger *log, net_door **door)
+{
+    if (sodium_init() < 0)
+        return status_fail(RUEDA_ERR_SYSTEM, "libsodium cannot be used");
+    net_door *made = calloc(1, sizeof *made);
+    if (made == NULL)
+        return status_fail(RUEDA_ERR_MEMORY, "out of memory for accepting connections");
+    made->me = *me;
+    made->log = *log;
+    made->listener = listener;
+    made->resume_ns = UINT64_MAX;
+    made->epoll = epoll_create1(EPOLL_CLOEXEC);
+    struct epoll_event event = {.events = EPOLLIN, .data.u32 = LISTENER};
+    if (made->epoll < 0 || epoll_ctl(made->epoll, EPOLL_CTL_ADD, listener, &event) != 0) {
+        status_fail_errno(RUEDA_ERR_SYSTEM, "cannot wait for connections");
+        if (made->epoll >= 0)
+            close(made->epoll);
+        sodium_memzero(made, sizeof *made);
+        free(made);
+        return RUEDA_ERR_SYSTEM;
+    }
+    *door = made;
+    return RUEDA_OK;
+}
+
+/* ---- Refusing -------------------------------------------------------------------------------- */
+
+static void count_refusal(net_door *door, proof_verdict kind, const net_address *peer,
+                          const char *why)
+{
+    char from[NET_TEXT];
+    ((uint64_t *)&door->refusals)[kind]++;
+    if (door->told[kind])
+        return;
+    door->told[kind] = true;
+    log_line(&door->log, LOG_WARN,
+             "refused a connection from %s: %s; more of this kind are only counted",
+             net_format(peer, from), why);
+}
+
+/* The explicit removal matters: a forked child may hold a copy of the descriptor, and then closing
+ * ours would not take it out of the epoll. */
+static net_link *take_out(net_door *door, guest *g)
+{
+    net_link *link = g->link;
+    epoll_ctl(door->epoll, EPOLL_CTL_DEL, link->fd, NULL);
+    g->link = NULL;
+    return link;
+}
+
+static void dismiss(net_door *door, guest *g, proof_verdict kind, const char *why)
+{
+    net_link *link = take_out(door, g);
+    count_refusal(door, kind, &link->peer, why);
+    net_link_close(link);
+}
+
+/* ---- Guests ---------------------------------------------------------------------------------- */
+
+/* Moves one proof on; returns the link when it is complete. */
+static net_link *attend(net_door *door, guest *g, uint64_t now_ns)
+{
+    const net_state state = net_link_progress(g->link, now_ns);
+    if (state == NET_OPEN)
+        return take_out(door, g);
+    if (state == NET_REFUSED) {
+        dismiss(door, g, g->link->verdict, g->link->why);
+        return NULL;
+    }
+    const bool writes = net_link_wants_write(g->link);
+    struct epoll_event event = {.events = writes ? EPOLLOUT : EPOLLIN,
+                                .data.u32 = (uint32_t)(g - door->guests)};
+    if (writes != g->writes)
+        epoll_ctl(door->epoll, EPOLL_CTL_MOD, g->link->fd, &event);
+    g->writes = writes;
+    return NULL;
+}
+
+/* Whether `a` gives way to a newcomer before `b`. */
+static bool goes_first(const guest *a, const guest *b)
+{
+    const bool a_credible = link_is_credible(a->link), b_credible = link_is_credible(b->link);
+    return a_credible != b_credible ? b_credible : a->arrival < b->arrival;
+}
+
+static guest *make_place(net_door *door)
+{
+    guest *first = NULL;
+    for (guest *g = door->guests; g < door->guests + NET_GUESTS; g++) {
+        if (g->link == NULL)
+            return g;
+        if (first == NULL || goes_first(g, first))
+            first = g;
+    }
+    dismiss(door, first, PROOF_CROWDED, "too many others came before it had proved itself");
+    return first;
+}
+
+/* Takes the descriptor over. */
+static void seat(net_door *door, int fd, const net_address *peer, uint64_t now_ns)
+{
+    guest *g = make_place(door);
+    if (link_host(&door->me, fd, peer, now_ns + NET_GUEST_LIMIT_NS, &g->link) != RUEDA_OK) {
+        count_refusal(door, PROOF_CROWDED, peer, status_text());
+        close(fd);
+        return;
+    }
+    g->arrival = door->arrivals++;
+    g->writes = false;
+    struct epoll_event event = {.events = EPOLLIN, .data.u32 = (uint32_t)(g - door->guests)};
+    if (epoll_ctl(door->epoll, EPOLL_CTL_ADD, fd, &event) != 0)
+        dismiss(door, g, PROOF_CROWDED, "it cannot be waited for");
+    else
+        attend(door, g, now_ns); /* the hello may be there; it cannot be complete yet */
+}
+
+/* ---- Accepting ------------------------------------------------------------------------------- */
+
+/* Errors of one connection; all others are ours. */
+static bool is_passing(int error)
+{
+    return error == ECONNABORTED || error == EINTR || error == EPROTO || error == EPERM ||
+           error == ENETDOWN || error == ENETUNREACH || error == EHOSTDOWN ||
+           error == EHOSTUNREACH || error == ENONET || error == ENOPROTOOPT || error == EOPNOTSUPP;
+}
+
+/* A listener that cannot be served would stay readable and keep everybody busy. */
+static void pause_accepting(net_door *door, uint64_t now_ns)
+{
+    if (!door->pause_told)
+        log_line(&door->log, LOG_WARN, "cannot accept connections for now: %s", strerror(errno));
+    door->pause_told = true;
+    epoll_ctl(door->epoll, EPOLL_CTL_DEL, door->listener, NULL);
+    door->resume_ns = now_ns + ACCEPT_PAUSE_NS;
+}
+
+static void resume_accepting(net_door *door)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.u32 = LISTENER};
+    epoll_ctl(door->epoll, EPOLL_CTL_ADD, door->listener, &event);
+    door->resume_ns = UINT64_MAX;
+}
+
+static void accept_some(net_door *door, uint64_t now_ns)
+{
+    for (int i = 0; i < ACCEPT_BATCH; i++) {
+        struct sockaddr_storage system;
+        socklen_t bytes = sizeof system;
+        net_address peer = {.family = 0};
+        const int fd = accept4(door->listener, (struct sockaddr *)&system, &bytes,
+                               SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd >= 0) {
+            address_from_socket((struct sockaddr *)&system, &peer);
+            seat(door, fd, &peer, now_ns);
+        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            return;
+        } else if (!is_passing(errno)) {
+            pause_accepting(door, now_ns);
+            return;
+        }
+    }
+}
+
+/* ---- The door -------------------------------------------------------------------------------- */
+
+static net_link *expire_guests(net_door *door, uint64_t now_ns)
+{
+    for (guest *g = door->guests; g < door->guests + NET_GUESTS; g++) {
+        if (g->link == NULL || g->link->deadline_ns > now_ns)
+            continue;
+        net_link *link = attend(door, g, now_ns);
+        if (link != NULL)
+            return link;
+    }
+    return NULL;
+}
+
+net_link *net_door_progress(net_door *door, uint64_t now_ns)
+{
+    struct epoll_event events[NET_GUESTS + 1];
+    if (now_ns >= door->resume_ns)
+        resume_accepting(door);
+    net_link *link = expire_guests(door, now_ns);
+    if (link != NULL)
+        return link;
+    const int count = epoll_wait(door->epoll, events, NET_GUESTS + 1, 0);
+    bool knocks = false;
+    for (int i = 0; i < count; i++) {
+        const uint32_t place = events[i].data.u32;
+        knocks = knocks || place == LISTENER;
+        if (place == LISTENER || door->guests[place].link == NULL)
+            continue;
+        link = attend(door, &door->guests[place], now_ns);
+        if (link != NULL)
+            return link; /* the other events come again */
+    }
+    /* guests first: those who have just spoken must not give way to newcomers */
+    if (knocks)
+        accept_some(door, now_ns);
+    return NULL;
+}
+
+int net_door_fd(const net_door *door)
+{
+    return door->epoll;
+}
+
+uint64_t net_door_deadline(const net_door *door)
+{
+    uint64_t deadline = door->resume_ns;
+    for (const guest *g = door->guests; g < door->guests + NET_GUESTS; g++) {
+        if (g->link != NULL && g->link->deadline_ns < deadline)
+            deadline = g->link->deadline_ns;
+    }
+    return deadline;
+}
+
+void net_door_refuse(net_door *door, net_link *link)
+{
+    count_refusal(door, PROOF_WRONG_PURPOSE, &link->peer, "nothing here waits for its purpose");
+    net_link_close(link);
+}
+
+const net_refusals *net_door_refusals(const net_door *door)
+{
+    return &door->refusals;
+}
+
+void net_door_close(net_door *door)
+{
+    if (door == NULL)
+        return;
+    for (guest *g = door->guests; g < door->guests + NET_GUESTS; g++) {
+        if (g->link != NULL)
+            net_link_close(take_out(door, g));
+    }
+    close(door->listener);
+    close(door->epoll);
+    sodium_memzero(door, sizeof *door);
+    free(door);
+}
+
+void net_door_forget(net_door *door)
+{
+    for (guest *g = door->guests; g < door->guests + NET_GUESTS; g++) {
+        if (g->link != NULL)
+            net_link_forget(g->link);
+    }
+    close(door->listener);
+    close(door->epoll);
+    door->listener = door->epoll = -1;
+}

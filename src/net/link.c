@@ -1,0 +1,358 @@
+/* link.c: one connection, from the call or the door to its end. */
+#include "net/link.h"
+
+#include "net/address.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sodium.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#define DISCARD_BYTES (1 << 30) /* more than any receive buffer holds */
+
+/* ---- Beginning ------------------------------------------------------------------------------- */
+
+static rueda_status make(int fd, const net_address *peer, uint64_t deadline_ns, net_link **link)
+{
+    net_link *made = calloc(1, sizeof *made);
+    handshake *shake = calloc(1, sizeof *shake);
+    if (made == NULL || shake == NULL) {
+        free(made);
+        free(shake);
+        return status_fail(RUEDA_ERR_MEMORY, "out of memory for a connection");
+    }
+    const int on = 1;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    made->fd = fd;
+    made->state = NET_WAITS;
+    made->verdict = PROOF_GOOD;
+    made->deadline_ns = deadline_ns;
+    made->peer = *peer;
+    made->shake = shake;
+    *link = made;
+    return RUEDA_OK;
+}
+
+static bool has_aes(void)
+{
+    return crypto_aead_aes256gcm_is_available() == 1;
+}
+
+rueda_status link_host(const net_identity *me, int fd, const net_address *peer,
+                       uint64_t deadline_ns, net_link **link)
+{
+    const rueda_status status = make(fd, peer, deadline_ns, link);
+    if (status == RUEDA_OK)
+        handshake_host((*link)->shake, me, has_aes());
+    return status;
+}
+
+/* A socket bound to the address `from`, if there is one. Returns -1 with errno. */
+static int open_socket(const net_address *to, const net_address *from)
+{
+    const int family = to->family == 4 ? AF_INET : AF_INET6;
+    const int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0 || from == NULL)
+        return fd;
+    const int on = 1;
+    net_address local = *from;
+    local.port = 0;
+    struct sockaddr_storage system;
+    const socklen_t bytes = address_to_socket(&local, &system);
+    /* the port is chosen when connecting, then one port serves many destinations */
+    setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
+    if (bind(fd, (struct sockaddr *)&system, bytes) == 0)
+        return fd;
+    const int saved = errno;
+    close(fd);
+    errno = saved;
+    return -1;
+}
+
+/* Ends the proof: the link is refused for good, and secrets go. */
+static void refuse(net_link *link, proof_verdict verdict, const char *format, ...)
+    STATUS_PRINTF(3, 4);
+
+static void end_proof(net_link *link)
+{
+    if (link->shake == NULL)
+        return;
+    handshake_wipe(link->shake);
+    free(link->shake);
+    link->shake = NULL;
+}
+
+static void refuse(net_link *link, proof_verdict verdict, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(link->why, sizeof link->why, format, args);
+    va_end(args);
+    link->state = NET_REFUSED;
+    link->verdict = verdict;
+    end_proof(link);
+}
+
+static rueda_status fail_call(const net_address *to, const net_address *from)
+{
+    char there[NET_TEXT], here[NET_TEXT] = "any address";
+    const int saved = errno;
+    net_format(to, there);
+    if (from != NULL)
+        address_format_host(from, here);
+    errno = saved;
+    return status_fail_errno(RUEDA_ERR_SYSTEM, "cannot call %s from %s", there, here);
+}
+
+static void start_connecting(net_link *link)
+{
+    struct sockaddr_storage system;
+    const socklen_t bytes = address_to_socket(&link->peer, &system);
+    int result;
+    do
+        result = connect(link->fd, (struct sockaddr *)&system, bytes);
+    while (result != 0 && errno == EINTR);
+    if (result != 0 && errno != EINPROGRESS && errno != EALREADY && errno != EISCONN)
+        refuse(link, PROOF_GARBAGE, "not reached: %s", strerror(errno));
+}
+
+rueda_status net_link_call(const net_identity *me, const net_purpose *purpose,
+                           const net_address *to, const net_address *from, uint64_t limit_ns,
+                           net_link **link)
+{
+    if (to->family != 4 && to->family != 6)
+        return status_fail(RUEDA_ERR_ARGUMENT, "there is no address to call");
+    if (sodium_init() < 0)
+        return status_fail(RUEDA_ERR_SYSTEM, "libsodium cannot be used");
+    const int fd = open_socket(to, from);
+    if (fd < 0)
+        return fail_call(to, from);
+    const uint64_t now = os_now_ns();
+    net_link *made = NULL;
+    const rueda_status status =
+        make(fd, to, limit_ns > UINT64_MAX - now ? UINT64_MAX : now + limit_ns, &made);
+    if (status != RUEDA_OK)
+        return close(fd), status;
+    made->purpose = *purpose;
+    handshake_call(made->shake, me, purpose, has_aes());
+    start_connecting(made);
+    *link = made;
+    return RUEDA_OK;
+}
+
+/* ---- Proving --------------------------------------------------------------------------------- */
+
+static void explain_failure(net_link *link)
+{
+    static const char *const hosts_view[] = {
+        [PROOF_WRONG_KEY] = "it does not know the job's key",
+        [PROOF_WRONG_JOB] = "it belongs to another job",
+        [PROOF_WRONG_GENERATION] = "it belongs to another generation of the job",
+        [PROOF_WRONG_VERSION] = "it has another version of rueda: use the same on all hosts",
+        [PROOF_GARBAGE] = "what it sent is not from rueda",
+        [PROOF_WRONG_PURPOSE] = "it means another rank, or RUEDA_ENCRYPT differs",
+    };
+    const handshake *h = link->shake;
+    const proof_verdict verdict = h->verdict;
+    if (h->error != 0 && h->turn == TURN_HELLO && !h->is_host)
+        refuse(link, verdict, "not reached: %s", strerror(h->error));
+    else if (h->error != 0)
+        refuse(link, verdict, "the connection broke before the proof was complete: %s",
+               strerror(h->error));
+    else if (verdict == PROOF_GARBAGE && h->moved == 0 && h->is_host)
+        refuse(link, verdict, "it left before the proof was complete");
+    else if (verdict == PROOF_GARBAGE && h->moved == 0)
+        refuse(link, verdict,
+               "turned away: key, job, generation, version or encryption differ, or it has no "
+               "room; its log tells");
+    else
+        refuse(link, verdict, "%s", hosts_view[verdict]);
+}
+
+static void expire(net_link *link)
+{
+    const handshake *h = link->shake;
+    if (h->turn == TURN_HELLO && !h->is_host)
+        refuse(link, PROOF_SLOW, "not reached within the time limit");
+    else
+        refuse(link, PROOF_SLOW, "it did not prove within the time limit that it has the key");
+}
+
+static void open_link(net_link *link)
+{
+    link->purpose = link->shake->purpose;
+    if (link->shake->me.encrypt) {
+        refuse(link, PROOF_GARBAGE, "encryption is not built yet");
+        return;
+    }
+    end_proof(link);
+    link->state = NET_OPEN;
+}
+
+net_state net_link_progress(net_link *link, uint64_t now_ns)
+{
+    if (link->state != NET_WAITS)
+        return link->state;
+    switch (handshake_step(link->shake, link->fd)) {
+    case HANDSHAKE_DONE:
+        open_link(link);
+        break;
+    case HANDSHAKE_FAILED:
+        explain_failure(link);
+        break;
+    case HANDSHAKE_WAITS:
+        if (now_ns >= link->deadline_ns)
+            expire(link);
+        break;
+    }
+    return link->state;
+}
+
+bool link_is_credible(const net_link *link)
+{
+    return link->shake == NULL || link->shake->turn > TURN_HELLO;
+}
+
+/* ---- What it is ------------------------------------------------------------------------------ */
+
+net_state net_link_state(const net_link *link)
+{
+    return link->state;
+}
+
+const char *net_link_why(const net_link *link)
+{
+    return link->why;
+}
+
+int net_link_fd(const net_link *link)
+{
+    return link->fd;
+}
+
+bool net_link_wants_write(const net_link *link)
+{
+    return link->shake != NULL && handshake_sends(link->shake);
+}
+
+const net_purpose *net_link_purpose(const net_link *link)
+{
+    return &link->purpose;
+}
+
+bool net_link_local(const net_link *link, net_address *address)
+{
+    struct sockaddr_storage system;
+    socklen_t bytes = sizeof system;
+    return getsockname(link->fd, (struct sockaddr *)&system, &bytes) == 0 &&
+           address_from_socket((struct sockaddr *)&system, address);
+}
+
+bool net_link_peer(const net_link *link, net_address *address)
+{
+    *address = link->peer;
+    return true;
+}
+
+void net_link_set_buffers(net_link *link, size_t bytes)
+{
+    if (bytes == 0)
+        return;
+    const int size = bytes > INT_MAX ? INT_MAX : (int)bytes;
+    setsockopt(link->fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+    setsockopt(link->fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
+}
+
+/* ---- Bytes ----------------------------------------------------------------------------------- */
+
+static ssize_t break_link(net_link *link, const char *why)
+{
+    if (link->state == NET_OPEN)
+        snprintf(link->why, sizeof link->why, "%s", why);
+    link->state = NET_BROKEN;
+    return -1;
+}
+
+ssize_t net_link_send(net_link *link, const struct iovec *parts, int count)
+{
+    if (link->state != NET_OPEN)
+        return link->state == NET_WAITS ? 0 : -1;
+    const struct msghdr message = {.msg_iov = (struct iovec *)parts,
+                                   .msg_iovlen = (size_t)(count > IOV_MAX ? IOV_MAX : count)};
+    for (;;) {
+        const ssize_t sent = sendmsg(link->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent >= 0)
+            return sent;
+        if (errno == EAGAIN || errno == EWOULDBLOCK)
+            return 0;
+        if (errno != EINTR)
+            return break_link(link, strerror(errno));
+    }
+}
+
+ssize_t net_link_receive(net_link *link, void *to, size_t bytes)
+{
+    /* what arrived before a failed send is still there to be read */
+    if (link->state == NET_WAITS || (bytes == 0 && link->state == NET_OPEN))
+        return 0;
+    if (link->state == NET_REFUSED || link->ended)
+        return -1;
+    for (;;) {
+        const ssize_t received = recv(link->fd, to, bytes, MSG_DONTWAIT);
+        if (received > 0)
+            return received;
+        if (received < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+            return 0;
+        if (received < 0 && errno == EINTR)
+            continue;
+        link->ended = true;
+        return break_link(link, received == 0 ? "the other end closed it" : strerror(errno));
+    }
+}
+
+bool net_link_flushed(net_link *link)
+{
+    int waiting = 0;
+    if (link->state != NET_OPEN)
+        return true;
+    return ioctl(link->fd, SIOCOUTQ, &waiting) != 0 || waiting == 0;
+}
+
+/* ---- End ------------------------------------------------------------------------------------- */
+
+/* A close with unread bytes would reset the connection, and the other end could lose what we sent.
+ * An unproved connection is reset on purpose: it leaves nothing behind in the system. */
+static void close_socket(const net_link *link)
+{
+    const struct linger reset = {.l_onoff = 1};
+    if (link->state == NET_OPEN || link->state == NET_BROKEN)
+        (void)!recv(link->fd, NULL, DISCARD_BYTES, MSG_TRUNC | MSG_DONTWAIT);
+    else
+        setsockopt(link->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    close(link->fd);
+}
+
+void net_link_close(net_link *link)
+{
+    if (link == NULL)
+        return;
+    if (link->fd >= 0)
+        close_socket(link);
+    end_proof(link);
+    free(link);
+}
+
+void net_link_forget(net_link *link)
+{
+    if (link->fd >= 0)
+        close(link->fd);
+    link->fd = -1;
+}

@@ -1,0 +1,28 @@
+/* link.h: inside a link; for link.c, door.c and tests. */
+#ifndef RUEDA_NET_LINK_H
+#define RUEDA_NET_LINK_H
+
+#include "net/handshake.h"
+
+#define LINK_WHY 200 /* bytes of the reason, with the terminating zero */
+
+struct net_link {
+    int fd;
+    net_state state;
+    bool ended;            /* nothing more will arrive */
+    proof_verdict verdict; /* of a refused link */
+    uint64_t deadline_ns;  /* while it waits */
+    net_purpose purpose;
+    net_address peer;
+    handshake *shake; /* NULL as soon as the link is open or refused */
+    char why[LINK_WHY];
+};
+
+/* The host's side of an accepted connection: takes the descriptor over when it returns OK. */
+rueda_status link_host(const net_identity *me, int fd, const net_address *peer,
+                       uint64_t deadline_ns, net_link **link);
+
+/* Whether the caller has sent a hello that only one who has the key can have made (or recorded). */
+bool link_is_credible(const net_link *link);
+
+#endif

@@ -1,0 +1,224 @@
+/* proof.c: builds and checks the messages of the proof. All numbers are little-endian. */
+#include "net/proof.h"
+
+#include <assert.h>
+#include <sodium.h>
+#include <string.h>
+
+#define MAGIC_BYTES 8
+#define LABEL_BYTES 16
+
+static const uint8_t hello_magic[MAGIC_BYTES] = {'r', 'u', 'e', 'd', 'a', '-', 'h', '\n'};
+static const uint8_t answer_magic[MAGIC_BYTES] = {'r', 'u', 'e', 'd', 'a', '-', 'a', '\n'};
+
+/* What a MAC or a key is for: the first thing it covers. */
+static const char hello_label[LABEL_BYTES] = "rueda hello";
+static const char answer_label[LABEL_BYTES] = "rueda answer";
+static const char finish_label[LABEL_BYTES] = "rueda finish";
+static const char session_label[LABEL_BYTES] = "rueda session";
+
+/* Where things lie in a hello. */
+enum {
+    AT_VERSION = MAGIC_BYTES,
+    AT_FLAGS = PROOF_PREFIX,
+    AT_JOB = AT_FLAGS + 4,
+    JOB_BYTES = 32,
+    AT_GENERATION = AT_JOB + JOB_BYTES,
+    AT_EPOCH = AT_GENERATION + 8,
+    AT_ROLE = AT_EPOCH + 8,
+    AT_FROM = AT_ROLE + 4,
+    AT_TO = AT_FROM + 4,
+    AT_SET = AT_TO + 4,
+    AT_CHANNEL = AT_SET + 4,
+    AT_SPARE = AT_CHANNEL + 4,
+    AT_NONCE = AT_SPARE + 12,
+    AT_MAC = AT_NONCE + PROOF_NONCE
+};
+static_assert(AT_MAC + PROOF_MAC == PROOF_HELLO, "the fields fill the hello");
+
+/* Where things lie in an answer. */
+enum {
+    AT_CIPHER = PROOF_PREFIX,
+    AT_ANSWER_NONCE = AT_CIPHER + 4,
+    AT_ANSWER_MAC = AT_ANSWER_NONCE + PROOF_NONCE
+};
+static_assert(AT_ANSWER_MAC + PROOF_MAC == PROOF_ANSWER, "the fields fill the answer");
+
+/* Flags of a hello. */
+enum { FLAG_ENCRYPT = 1, FLAG_AES = 2, FLAGS_KNOWN = 3 };
+
+static void put32(uint8_t *at, uint32_t value)
+{
+    for (int i = 0; i < 4; i++)
+        at[i] = (uint8_t)(value >> 8 * i);
+}
+
+static void put64(uint8_t *at, uint64_t value)
+{
+    put32(at, (uint32_t)value);
+    put32(at + 4, (uint32_t)(value >> 32));
+}
+
+static uint32_t get32(const uint8_t *at)
+{
+    return at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+}
+
+static uint64_t get64(const uint8_t *at)
+{
+    return get32(at) | (uint64_t)get32(at + 4) << 32;
+}
+
+/* The keyed hash of the label and the first `bytes` of what was said. */
+static void authenticate(const net_identity *me, const char label[LABEL_BYTES],
+                         const proof_transcript *said, size_t bytes, uint8_t *mac, size_t mac_bytes)
+{
+    crypto_generichash_state state;
+    crypto_generichash_init(&state, me->key, sizeof me->key, mac_bytes);
+    crypto_generichash_update(&state, (const uint8_t *)label, LABEL_BYTES);
+    crypto_generichash_update(&state, (const uint8_t *)said, bytes);
+    crypto_generichash_final(&state, mac, mac_bytes);
+    sodium_memzero(&state, sizeof state);
+}
+
+/* Whether the MAC that stands at `at` of the transcript is right for all before it. */
+static bool is_authentic(const net_identity *me, const char label[LABEL_BYTES],
+                         const proof_transcript *said, size_t at)
+{
+    uint8_t expected[PROOF_MAC];
+    authenticate(me, label, said, at, expected, sizeof expected);
+    return sodium_memcmp(expected, (const uint8_t *)said + at, sizeof expected) == 0;
+}
+
+static void hash_job(const net_identity *me, uint8_t hash[JOB_BYTES])
+{
+    crypto_generichash(hash, JOB_BYTES, (const uint8_t *)me->job, strnlen(me->job, sizeof me->job),
+                       NULL, 0);
+}
+
+void proof_make_hello(const net_identity *me, const net_purpose *purpose, bool has_aes,
+                      const uint8_t nonce[PROOF_NONCE], proof_transcript *said)
+{
+    uint8_t *hello = said->hello;
+    memset(hello, 0, sizeof said->hello);
+    memcpy(hello, hello_magic, MAGIC_BYTES);
+    put32(hello + AT_VERSION, PROOF_VERSION);
+    put32(hello + AT_FLAGS, (me->encrypt ? FLAG_ENCRYPT : 0u) | (has_aes ? FLAG_AES : 0u));
+    hash_job(me, hello + AT_JOB);
+    put64(hello + AT_GENERATION, me->generation);
+    put64(hello + AT_EPOCH, purpose->epoch);
+    put32(hello + AT_ROLE, purpose->role);
+    put32(hello + AT_FROM, purpose->from);
+    put32(hello + AT_TO, purpose->to);
+    put32(hello + AT_SET, purpose->set);
+    put32(hello + AT_CHANNEL, purpose->channel);
+    memcpy(hello + AT_NONCE, nonce, PROOF_NONCE);
+    authenticate(me, hello_label, said, AT_MAC, hello + AT_MAC, PROOF_MAC);
+}
+
+static proof_verdict check_start(const uint8_t *message, size_t bytes,
+                                 const uint8_t magic[MAGIC_BYTES])
+{
+    if (memcmp(message, magic, bytes < MAGIC_BYTES ? bytes : MAGIC_BYTES) != 0)
+        return PROOF_GARBAGE;
+    if (bytes >= PROOF_PREFIX && get32(message + AT_VERSION) != PROOF_VERSION)
+        return PROOF_WRONG_VERSION;
+    return PROOF_GOOD;
+}
+
+proof_verdict proof_check_prefix(const proof_transcript *said, size_t bytes)
+{
+    return check_start(said->hello, bytes, hello_magic);
+}
+
+static net_purpose read_purpose(const uint8_t *hello)
+{
+    return (net_purpose){.role = get32(hello + AT_ROLE),
+                         .from = get32(hello + AT_FROM),
+                         .to = get32(hello + AT_TO),
+                         .set = get32(hello + AT_SET),
+                         .channel = get32(hello + AT_CHANNEL),
+                         .epoch = get64(hello + AT_EPOCH)};
+}
+
+proof_verdict proof_check_hello(const net_identity *me, const proof_transcript *said,
+                                net_purpose *purpose)
+{
+    static const uint8_t spare[AT_NONCE - AT_SPARE];
+    const uint8_t *hello = said->hello;
+    const proof_verdict start = proof_check_prefix(said, PROOF_HELLO);
+    if (start != PROOF_GOOD)
+        return start;
+    uint8_t job[JOB_BYTES];
+    hash_job(me, job);
+    if (sodium_memcmp(hello + AT_JOB, job, sizeof job) != 0)
+        return PROOF_WRONG_JOB;
+    if (get64(hello + AT_GENERATION) != me->generation)
+        return PROOF_WRONG_GENERATION;
+    if (!is_authentic(me, hello_label, said, AT_MAC))
+        return PROOF_WRONG_KEY;
+    const uint32_t flags = get32(hello + AT_FLAGS);
+    if ((flags & ~(uint32_t)FLAGS_KNOWN) != 0 || memcmp(hello + AT_SPARE, spare, sizeof spare) != 0)
+        return PROOF_GARBAGE;
+    if (((flags & FLAG_ENCRYPT) != 0) != me->encrypt || get32(hello + AT_TO) != me->rank)
+        return PROOF_WRONG_PURPOSE;
+    *purpose = read_purpose(hello);
+    return PROOF_GOOD;
+}
+
+static proof_cipher choose_cipher(const uint8_t *hello, bool has_aes)
+{
+    const uint32_t flags = get32(hello + AT_FLAGS);
+    if ((flags & FLAG_ENCRYPT) == 0)
+        return PROOF_PLAIN;
+    return has_aes && (flags & FLAG_AES) != 0 ? PROOF_AES256GCM : PROOF_CHACHA20;
+}
+
+void proof_make_answer(const net_identity *me, bool has_aes, const uint8_t nonce[PROOF_NONCE],
+                       proof_transcript *said)
+{
+    uint8_t *answer = said->answer;
+    memcpy(answer, answer_magic, MAGIC_BYTES);
+    put32(answer + AT_VERSION, PROOF_VERSION);
+    put32(answer + AT_CIPHER, choose_cipher(said->hello, has_aes));
+    memcpy(answer + AT_ANSWER_NONCE, nonce, PROOF_NONCE);
+    authenticate(me, answer_label, said, PROOF_HELLO + AT_ANSWER_MAC, answer + AT_ANSWER_MAC,
+                 PROOF_MAC);
+}
+
+proof_verdict proof_check_answer(const net_identity *me, const proof_transcript *said)
+{
+    const proof_verdict start = check_start(said->answer, PROOF_ANSWER, answer_magic);
+    if (start != PROOF_GOOD)
+        return start;
+    if (!is_authentic(me, answer_label, said, PROOF_HELLO + AT_ANSWER_MAC))
+        return PROOF_WRONG_KEY;
+    /* a host may do without AES, but not choose what we did not offer */
+    const uint32_t cipher = get32(said->answer + AT_CIPHER);
+    if (cipher != choose_cipher(said->hello, true) && cipher != choose_cipher(said->hello, false))
+        return PROOF_GARBAGE;
+    return PROOF_GOOD;
+}
+
+void proof_make_finish(const net_identity *me, proof_transcript *said)
+{
+    authenticate(me, finish_label, said, offsetof(proof_transcript, finish), said->finish,
+                 sizeof said->finish);
+}
+
+proof_verdict proof_check_finish(const net_identity *me, const proof_transcript *said)
+{
+    return is_authentic(me, finish_label, said, offsetof(proof_transcript, finish))
+               ? PROOF_GOOD
+               : PROOF_WRONG_KEY;
+}
+
+void proof_derive(const net_identity *me, const proof_transcript *said, proof_session *session)
+{
+    uint8_t keys[2 * NET_KEY_BYTES];
+    authenticate(me, session_label, said, sizeof *said, keys, sizeof keys);
+    session->cipher = (proof_cipher)get32(said->answer + AT_CIPHER);
+    memcpy(session->to_host, keys, NET_KEY_BYTES);
+    memcpy(session->to_caller, keys + NET_KEY_BYTES, NET_KEY_BYTES);
+    sodium_memzero(keys, sizeof keys);
+}
