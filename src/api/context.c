@@ -38,8 +38,10 @@ engine *context_engine(const char *call)
 
 static void in_forked_child(void)
 {
-    if (atomic_load(&context.state) == CONTEXT_UP)
-        atomic_store(&context.state, CONTEXT_FORKED);
+    if (atomic_load(&context.state) != CONTEXT_UP)
+        return;
+    atomic_store(&context.state, CONTEXT_FORKED);
+    engine_forget(context.engine);
 }
 
 static void warn_unknown(const char *name, const char *nearest)

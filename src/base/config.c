@@ -1,6 +1,7 @@
 /* config.c: reads the table of settings.h from the environment. */
 #include "base/config.h"
 
+#include "base/foreign.h"
 #include "base/text.h"
 
 #include <errno.h>
@@ -139,11 +140,19 @@ static void report_unknown(void (*unknown)(const char *name, const char *nearest
     }
 }
 
-/* The value of a variable; one that is set to nothing counts as not set. */
-static const char *variable(const char *name)
+const char *config_variable(const char *name)
 {
     const char *text = getenv(name);
     return text == NULL || *text == '\0' ? NULL : text;
+}
+
+/* Nothing says so in our own words: perhaps another launcher started us. */
+static rueda_status adopt_identity(config *c)
+{
+    if (config_variable("RUEDA_RANK") != NULL || config_variable("RUEDA_SIZE") != NULL ||
+        config_variable("HOROVOD_RANK") != NULL || config_variable("HOROVOD_SIZE") != NULL)
+        return RUEDA_OK;
+    return foreign_adopt(c);
 }
 
 rueda_status config_load(config *c, void (*unknown)(const char *name, const char *nearest))
@@ -156,15 +165,18 @@ rueda_status config_load(config *c, void (*unknown)(const char *name, const char
             snprintf(text_of(&loaded, s), CONFIG_TEXT_MAX, "%s", s->initial_text);
         else
             *number_of(&loaded, s) = s->initial_number;
-        const char *name = s->name, *text = variable(name);
+        const char *name = s->name, *text = config_variable(name);
         if (text == NULL && s->alias != NULL)
-            text = variable(name = s->alias);
+            text = config_variable(name = s->alias);
         if (text == NULL)
             continue;
         const rueda_status status = set_value(&loaded, s, name, text);
         if (status != RUEDA_OK)
             return status;
     }
+    const rueda_status status = adopt_identity(&loaded);
+    if (status != RUEDA_OK)
+        return status;
     if (unknown != NULL)
         report_unknown(unknown);
     *c = loaded;
@@ -191,7 +203,8 @@ const char *config_format(const config *c, const config_setting *s, char *buffer
 {
     if (s->type != CONFIG_TEXT)
         return config_format_number(s->type, *number_of(c, s), buffer, size);
-    snprintf(buffer, size, "%s", text_of(c, s));
+    const bool secret = s->offset == offsetof(config, key) && c->key.text[0] != '\0';
+    snprintf(buffer, size, "%s", secret ? "(hidden)" : text_of(c, s));
     return buffer;
 }
 

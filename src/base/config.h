@@ -46,7 +46,11 @@ extern const size_t config_setting_count;
  * `unknown` (may be NULL) with the nearest right name (or NULL). */
 rueda_status config_load(config *c, void (*unknown)(const char *name, const char *nearest));
 
-/* A setting's value as text; the string lies in `buffer`. */
+/* The value of an environment variable; NULL if it is not set or empty. For the variables of other
+ * launchers (foreign.c): no other file calls getenv. */
+const char *config_variable(const char *name);
+
+/* A setting's value as text; a secret is only said to be set; the string lies in `buffer`. */
 const char *config_format(const config *c, const config_setting *s, char *buffer, size_t size);
 /* A default or a bound likewise: bytes are shown with K, M or G where that is exact. */
 const char *config_format_number(config_type type, int64_t value, char *buffer, size_t size);

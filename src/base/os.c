@@ -7,8 +7,11 @@
 #include <linux/futex.h>
 #include <poll.h>
 #include <sched.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -142,4 +145,19 @@ bool os_process_dead(int process_fd)
 {
     struct pollfd poll_fd = {process_fd, POLLIN, 0};
     return process_fd >= 0 && poll(&poll_fd, 1, 0) == 1;
+}
+
+void os_machine_name(char *name, size_t size)
+{
+    char boot[64] = "";
+    struct stat space = {0};
+    const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    const ssize_t length = fd < 0 ? 0 : read(fd, boot, sizeof boot - 1);
+    if (fd >= 0)
+        close(fd);
+    if (length <= 0)
+        gethostname(boot, sizeof boot - 1);
+    boot[strcspn(boot, "\n")] = '\0';
+    stat("/proc/self/ns/net", &space);
+    snprintf(name, size, "%.40s/%llu", boot, (unsigned long long)space.st_ino);
 }

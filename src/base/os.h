@@ -65,6 +65,10 @@ void os_shared_discard(int fd, uint64_t offset, uint64_t bytes);
 rueda_status os_shared_map(int fd, uint64_t bytes, void **base);
 void os_unmap(void *base, uint64_t bytes);
 
+/* A name that is the same for all processes of this machine and network namespace, and for no others:
+ * those that can hand each other shared memory. */
+void os_machine_name(char *name, size_t size);
+
 /* A descriptor that becomes readable when the process dies; -1 if the system has none. */
 int os_process_open(int pid);
 bool os_process_dead(int process_fd);

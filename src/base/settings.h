@@ -32,6 +32,24 @@
       "Number of hosts that have a rank of this local rank; -1: 1.") \
     X(TEXT, job, "RUEDA_JOB", NULL, "", 0, 63, JOB, \
       "Random name of the job, under which its ranks on one host find each other.") \
+    X(TEXT, meet, "RUEDA_MEET", NULL, "", 0, 255, JOB, \
+      "Where ranks on several hosts meet: HOST:PORT of rank 0, which listens on the first free of 16 ports from PORT on, or file:PATH in a folder that all hosts see.") \
+    X(TEXT, key, "RUEDA_KEY", NULL, "", 0, 64, JOB, \
+      "Secret of the job, 64 hexadecimal digits: who does not know it cannot join. `rueda run` makes one.") \
+    X(TEXT, key_file, "RUEDA_KEY_FILE", NULL, "", 0, 255, LOCAL, \
+      "File (mode 600) with the secret, where RUEDA_KEY is not given.") \
+    X(BOOL, insecure, "RUEDA_INSECURE", NULL, 0, 0, 1, EQUAL, \
+      "Several hosts without a secret: whoever reaches the ports can join the job.") \
+    X(TEXT, host, "RUEDA_HOST", NULL, "", 0, 63, LOCAL, \
+      "Ranks with the same name here share memory; empty: the machine and its network namespace.") \
+    X(TEXT, interface, "RUEDA_INTERFACE", "HOROVOD_GLOO_IFACE", "", 0, 255, LOCAL, \
+      "Network interface (eth0) or network (10.0.0.0/8) for connections between hosts; empty: the one that leads to rank 0.") \
+    X(TEXT, ports, "RUEDA_PORTS", NULL, "", 0, 15, LOCAL, \
+      "Ports this rank may listen on, FIRST-LAST; empty: any.") \
+    X(BOOL, encrypt, "RUEDA_ENCRYPT", NULL, 0, 0, 1, EQUAL, \
+      "Encrypt what travels between hosts.") \
+    X(INT, heartbeat, "RUEDA_HEARTBEAT", NULL, 60, 0, 86400, EQUAL, \
+      "Seconds of silence after which a rank counts as lost (a stopped process, a dead network); 0: never.") \
     X(INT, start_timeout, "RUEDA_START_TIMEOUT", NULL, 30, 1, 86400, LOCAL, \
       "Seconds that rueda_init waits for the other ranks.") \
     X(BYTES, fusion_threshold, "RUEDA_FUSION_THRESHOLD", "HOROVOD_FUSION_THRESHOLD", 128 * MIB, 0, 64 * GIB, EQUAL, \
@@ -47,7 +65,7 @@
     X(TEXT, algorithm, "RUEDA_ALGORITHM", NULL, "auto", 0, 31, EQUAL, \
       "Algorithm for every collective that has it: auto, direct, ring, doubling, halving, tree, bruck, pairwise, adasum, hierarchical.") \
     X(TEXT, transport, "RUEDA_TRANSPORT", NULL, "auto", 0, 31, EQUAL, \
-      "How data moves between ranks: auto or shm.") \
+      "How data moves between ranks: auto (shared memory inside a host, tcp between hosts), shm or tcp.") \
     X(BOOL, verify, "RUEDA_VERIFY", NULL, 0, 0, 1, LOCAL, \
       "Prove every plan before it runs for the first time; slow, for tests.") \
     X(BOOL, deterministic, "RUEDA_DETERMINISTIC", NULL, 0, 0, 1, EQUAL, \

@@ -1,8 +1,9 @@
-/* boot.c: identity, and the meeting of all ranks in the segment. */
+/* boot.c: identity, and the meeting of a host's ranks in the segment. */
 #include "boot/boot.h"
 #include "boot/handover.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -22,15 +23,18 @@ rueda_status boot_identify(const config *settings, boot_identity *who)
     me.local_size = given_or(settings->local_size, me.size);
     me.cross_rank = given_or(settings->cross_rank, 0);
     me.cross_size = given_or(settings->cross_size, 1);
+    me.machine_size = me.local_size;
     if (me.rank >= me.size)
         return status_fail(RUEDA_ERR_CONFIG, "RUEDA_RANK=%d must be smaller than RUEDA_SIZE=%d",
                            me.rank, me.size);
-    if (me.local_size != me.size)
+    const bool alone = settings->meet.text[0] == '\0';
+    if (me.local_size != me.size && alone)
         return status_fail(RUEDA_ERR_CONFIG,
-                           "rank %d: %d of %d ranks are on this host; several hosts are not built "
-                           "yet, start all ranks on one",
+                           "rank %d: %d of %d ranks are on this host, and there is no RUEDA_MEET to "
+                           "find the others by: start them with `rueda run -H`, or set "
+                           "RUEDA_MEET=HOST:PORT, HOST being rank 0's",
                            me.rank, me.local_size, me.size);
-    if (me.size > 1 && settings->job.text[0] == '\0')
+    if (me.size > 1 && settings->job.text[0] == '\0' && alone)
         return status_fail(RUEDA_ERR_CONFIG,
                            "rank %d of %d has no RUEDA_JOB to find the others by: start the ranks "
                            "with `rueda run -np %d COMMAND`",
@@ -39,12 +43,73 @@ rueda_status boot_identify(const config *settings, boot_identity *who)
     return RUEDA_OK;
 }
 
-static rueda_status fail_missing(const segment *s, const boot_identity *who, int64_t seconds)
+bool boot_shares_memory(const config *settings)
+{
+    return strcmp(settings->transport.text, "tcp") != 0;
+}
+
+bool boot_needs_network(const config *settings, const boot_identity *who)
+{
+    return who->size > 1 && (settings->meet.text[0] != '\0' || settings->host.text[0] != '\0' ||
+                             who->local_size != who->size || !boot_shares_memory(settings));
+}
+
+void boot_meeting_close(boot_meeting *m)
+{
+    for (int i = 0; i < m->link_count; i++)
+        net_link_close(m->links[i]);
+    net_door_close(m->door);
+    free(m->places);
+    memset(m, 0, sizeof *m);
+}
+
+/* ---- Who shares our memory ------------------------------------------------------------------- */
+
+/* Whether rank `r` is on our host; without a meeting all are. */
+static bool is_local(const boot_meeting *m, const boot_identity *who, int r)
+{
+    return m->places == NULL || m->places[r].host == m->places[who->rank].host;
+}
+
+/* Which ranks use our segment; returns how many. */
+static int find_sharers(const config *settings, const boot_meeting *m, const boot_identity *who,
+                        bool *shares)
+{
+    int count = 0;
+    for (int r = 0; r < who->size; r++) {
+        shares[r] = r == who->rank || (boot_shares_memory(settings) && is_local(m, who, r));
+        count += shares[r];
+    }
+    return count;
+}
+
+/* Local and cross ranks as the table has them. */
+static void find_local_ranks(const boot_meeting *m, boot_identity *who)
+{
+    who->local_rank = who->local_size = who->cross_rank = who->cross_size = who->machine_size = 0;
+    for (int r = 0; r < who->size; r++) {
+        who->machine_size += m->places[r].machine == m->places[who->rank].machine;
+        who->local_size += is_local(m, who, r);
+        who->local_rank += is_local(m, who, r) && r < who->rank;
+    }
+    for (int r = 0; r < who->size; r++) {
+        int local = 0;
+        for (int q = 0; q < r; q++)
+            local += m->places[q].host == m->places[r].host;
+        who->cross_size += local == who->local_rank;
+        who->cross_rank += local == who->local_rank && m->places[r].host < m->places[who->rank].host;
+    }
+}
+
+/* ---- The segment ----------------------------------------------------------------------------- */
+
+static rueda_status fail_missing(const segment *s, const boot_identity *who, const bool *local,
+                                 int64_t seconds)
 {
     char missing[200] = "";
     size_t used = 0;
     for (int r = 0; r < who->size && used + 16 < sizeof missing; r++) {
-        if (atomic_load(&segment_rank_at(s, (uint32_t)r)->state) == SEGMENT_ABSENT)
+        if (local[r] && atomic_load(&segment_rank_at(s, (uint32_t)r)->state) == SEGMENT_ABSENT)
             used += (size_t)snprintf(missing + used, sizeof missing - used, " %d", r);
     }
     return status_fail(
@@ -55,25 +120,27 @@ static rueda_status fail_missing(const segment *s, const boot_identity *who, int
 }
 
 /* A rank that came and already left again counts as present: it may be one generation ahead. */
-static bool all_present(const segment *s, int size)
+static bool all_present(const segment *s, const bool *local, int size)
 {
     for (int r = 0; r < size; r++) {
-        if (atomic_load(&segment_rank_at(s, (uint32_t)r)->state) == SEGMENT_ABSENT)
+        if (local[r] && atomic_load(&segment_rank_at(s, (uint32_t)r)->state) == SEGMENT_ABSENT)
             return false;
     }
     return true;
 }
 
-static rueda_status meet(segment *s, const config *settings, const boot_identity *who)
+static rueda_status meet(segment *s, const config *settings, const boot_identity *who,
+                         const bool *local)
 {
     segment_rank *me = segment_rank_at(s, (uint32_t)who->rank);
     me->pid = (int32_t)getpid();
     me->settings = *settings;
+    me->settings.key = (config_text){""};
     atomic_store(&me->state, SEGMENT_HERE);
     const uint64_t deadline = os_now_ns() + (uint64_t)settings->start_timeout * 1000000000u;
-    while (!all_present(s, who->size)) {
+    while (!all_present(s, local, who->size)) {
         if (os_now_ns() > deadline)
-            return fail_missing(s, who, settings->start_timeout);
+            return fail_missing(s, who, local, settings->start_timeout);
         os_sleep_on(&me->bell.rings, atomic_load(&me->bell.rings), MEETING_POLL_NS, true);
     }
     return RUEDA_OK;
@@ -93,16 +160,29 @@ static rueda_status compare_settings(const segment *s, const boot_identity *who)
 }
 
 static rueda_status obtain(const config *settings, const boot_identity *who, uint64_t generation,
-                           const logger *log, segment *s)
+                           const bool *local, int count, const logger *log, segment *s)
 {
-    if (who->rank != 0) {
-        int fd;
-        const rueda_status status = handover_receive(settings, who->rank, generation, &fd);
-        return status == RUEDA_OK ? segment_attach(s, fd) : status;
+    int giver = 0;
+    while (!local[giver])
+        giver++;
+    const handover h = {settings, generation, "memory", giver};
+    handover_gift gift = {.fd = -1};
+    if (who->rank != giver) {
+        const rueda_status status = handover_take(&h, who->rank, &gift);
+        return status == RUEDA_OK ? segment_attach(s, gift.fd) : status;
     }
-    rueda_status status = segment_create(s, settings, (uint32_t)who->size, generation);
-    if (status == RUEDA_OK && who->size > 1)
-        status = handover_give(settings, who->size, generation, s->fd, log);
+    rueda_status status =
+        segment_create(s, settings, (uint32_t)who->size, (uint32_t)count, generation);
+    if (status != RUEDA_OK || count == 1)
+        return status;
+    bool *takes = malloc((size_t)who->size * sizeof *takes);
+    if (takes == NULL)
+        return status_fail(RUEDA_ERR_MEMORY, "rank %d: out of memory in rueda_init", who->rank);
+    memcpy(takes, local, (size_t)who->size * sizeof *takes);
+    takes[giver] = false;
+    gift.fd = s->fd;
+    status = handover_give(&h, takes, who->size, &gift, log);
+    free(takes);
     return status;
 }
 
@@ -115,22 +195,51 @@ static void leave(const segment *s, const boot_identity *who)
                                        SEGMENT_LEFT);
 }
 
-rueda_status boot_join(const config *settings, const boot_identity *who, uint64_t generation,
-                       const logger *log, segment *s)
+static rueda_status share_memory(const config *settings, const boot_identity *who,
+                                 uint64_t generation, const boot_meeting *m, const logger *log,
+                                 segment *s)
 {
     segment made = {.fd = -1};
-    rueda_status status = obtain(settings, who, generation, log, &made);
+    bool *local = malloc((size_t)who->size * sizeof *local);
+    if (local == NULL)
+        return status_fail(RUEDA_ERR_MEMORY, "rank %d: out of memory in rueda_init", who->rank);
+    const int count = find_sharers(settings, m, who, local);
+    rueda_status status = obtain(settings, who, generation, local, count, log, &made);
     if (status == RUEDA_OK)
         status = segment_commit_set(&made, (uint32_t)who->rank, 0);
     if (status == RUEDA_OK)
-        status = meet(&made, settings, who);
-    if (status == RUEDA_OK)
+        status = meet(&made, settings, who, local);
+    if (status == RUEDA_OK && m->places == NULL)
         status = compare_settings(&made, who);
+    free(local);
     if (status != RUEDA_OK) {
         leave(&made, who);
         segment_close(&made);
         return status;
     }
     *s = made;
+    return RUEDA_OK;
+}
+
+rueda_status boot_join(const config *settings, boot_identity *who, uint64_t generation,
+                       const logger *log, segment *s, boot_meeting *meeting)
+{
+    boot_meeting held = {.door = NULL};
+    boot_identity me = *who;
+    rueda_status status = RUEDA_OK;
+    if (boot_needs_network(settings, who)) {
+        const uint64_t limit = (uint64_t)settings->start_timeout * 1000000000u;
+        status = find_meeting(settings, who, generation, os_now_ns() + limit, log, &held);
+        if (status == RUEDA_OK)
+            find_local_ranks(&held, &me);
+    }
+    if (status == RUEDA_OK)
+        status = share_memory(settings, &me, generation, &held, log, s);
+    if (status != RUEDA_OK) {
+        boot_meeting_close(&held);
+        return status;
+    }
+    *who = me;
+    *meeting = held;
     return RUEDA_OK;
 }

@@ -1,28 +1,84 @@
-/* boot.h: who are we, and the shared memory of our host.
+/* boot.h: who are we, where is everybody, and the shared memory of our host.
  *
- * Rank 0 makes the segment and hands its descriptor to every rank of the same user that names the
- * same job and generation, over an abstract Unix socket (nothing in the file system, nothing left
- * behind). Then all ranks wait for each other in the segment and compare their settings.
+ * On one host, the lowest rank makes the segment and hands its descriptor to the others (handover.h).
+ * On several, or where tcp is asked for, all ranks first meet at rank 0 by TCP: each brings a card
+ * (rank, host, address, settings), rank 0 compares the settings and sends everybody the table of
+ * places; then each rank is joined to its parent in the control tree, and the ranks of each host share
+ * a segment as before.
  */
 #ifndef RUEDA_BOOT_H
 #define RUEDA_BOOT_H
 
 #include "memory/segment.h"
+#include "net/net.h"
 #include "observe/log.h"
+
+#define BOOT_FANOUT 8 /* children of a rank in the control tree */
+#define BOOT_LINKS (BOOT_FANOUT + 1)
 
 typedef struct boot_identity {
     int rank, size;
     int local_rank, local_size;
     int cross_rank, cross_size;
+    int machine_size; /* ranks on this machine, whether they share memory or not */
 } boot_identity;
+
+/* What the connections of a job are for. */
+typedef enum boot_role { BOOT_MEET = 1, BOOT_TREE = 2, BOOT_DATA = 3 } boot_role;
+
+/* Where a rank is reached, and on which host it is; hosts are numbered by their lowest rank. */
+typedef struct boot_place {
+    net_address address;
+    uint32_t host;
+    uint32_t machine; /* may have several hosts, in tests or with tcp forced */
+} boot_place;
+
+/* What the meeting of several hosts leaves behind. */
+typedef struct boot_meeting {
+    net_identity identity;
+    net_address own; /* connections to others start here; family 0: anywhere */
+    net_door *door;
+    boot_place *places; /* by rank */
+    net_link *links[BOOT_LINKS]; /* to parent and children, open */
+    int link_count;
+} boot_meeting;
+
+/* Closes what is in it; safe on a zeroed one. */
+void boot_meeting_close(boot_meeting *m);
+
+static inline int boot_parent(int rank)
+{
+    return (rank - 1) / BOOT_FANOUT; /* not for rank 0 */
+}
 
 /* From the settings; ERR_CONFIG if they contradict each other. */
 rueda_status boot_identify(const config *settings, boot_identity *who);
+/* Whether ranks of one host use shared memory, and not tcp, which may be forced. */
+bool boot_shares_memory(const config *settings);
+/* Whether the ranks need to meet by TCP. */
+bool boot_needs_network(const config *settings, const boot_identity *who);
 
 /* Joins generation `generation` of the job. Blocks, at most settings->start_timeout seconds; the
  * error then names the ranks that are missing. On success the segment has this rank's part of the
- * global set committed and all ranks are present. */
-rueda_status boot_join(const config *settings, const boot_identity *who, uint64_t generation,
-                       const logger *log, segment *s);
+ * global set committed and all ranks are present; `meeting` is filled where boot_needs_network, and
+ * `who` then has its local and cross ranks from the table. */
+rueda_status boot_join(const config *settings, boot_identity *who, uint64_t generation,
+                       const logger *log, segment *s, boot_meeting *meeting);
+
+/* ---- between the files of this folder ---- */
+
+/* meeting.c. `m->identity` is complete; `listener` and `port` are ours. For rank 0 `where` is not
+ * used, for others it is where rank 0 listens, on one of the next `ports` ports. */
+typedef struct boot_host {
+    const net_address *where;
+    uint16_t ports;
+    uint16_t port; /* our own door's */
+} boot_host;
+rueda_status meeting_hold(const config *settings, const boot_identity *who, const boot_host *host,
+                          uint64_t deadline_ns, boot_meeting *m);
+
+/* find.c: the key, the listener, and where to meet. */
+rueda_status find_meeting(const config *settings, const boot_identity *who, uint64_t generation,
+                          uint64_t deadline_ns, const logger *log, boot_meeting *m);
 
 #endif

@@ -1,4 +1,4 @@
-/* handover.c: an abstract Unix socket named by job and generation, with SO_PEERCRED. */
+/* handover.c: an abstract Unix socket named by job, generation and topic, with SO_PEERCRED. */
 #include "boot/handover.h"
 #include "base/os.h"
 
@@ -25,14 +25,13 @@ typedef struct greeting {
     uint32_t rank, zero;
 } greeting;
 
-static socklen_t address_of(const config *settings, uint64_t generation,
-                            struct sockaddr_un *address)
+static socklen_t address_of(const handover *h, struct sockaddr_un *address)
 {
     memset(address, 0, sizeof *address);
     address->sun_family = AF_UNIX;
     const int length =
-        snprintf(address->sun_path + 1, sizeof address->sun_path - 1, "rueda/%s/%llu",
-                 settings->job.text, (unsigned long long)generation);
+        snprintf(address->sun_path + 1, sizeof address->sun_path - 1, "rueda/%s/%llu/%s-%d",
+                 h->settings->job.text, (unsigned long long)h->generation, h->topic, h->giver);
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
 }
 
@@ -65,10 +64,9 @@ static bool same_user(int connection)
            peer.uid == geteuid();
 }
 
-static bool send_descriptor(int connection, int fd)
+static bool send_gift(int connection, const handover_gift *gift)
 {
-    char byte = 1;
-    struct iovec body = {&byte, 1};
+    struct iovec body = {(void *)gift, sizeof *gift};
     union {
         char space[CMSG_SPACE(sizeof(int))];
         struct cmsghdr align;
@@ -78,18 +76,22 @@ static bool send_descriptor(int connection, int fd)
                              .msg_iovlen = 1,
                              .msg_control = control.space,
                              .msg_controllen = sizeof control.space};
+    if (gift->fd < 0) {
+        message.msg_control = NULL;
+        message.msg_controllen = 0;
+        return sendmsg(connection, &message, MSG_NOSIGNAL) == (ssize_t)sizeof *gift;
+    }
     struct cmsghdr *header = CMSG_FIRSTHDR(&message);
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = SCM_RIGHTS;
     header->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(header), &fd, sizeof fd);
-    return sendmsg(connection, &message, MSG_NOSIGNAL) == 1;
+    memcpy(CMSG_DATA(header), &gift->fd, sizeof gift->fd);
+    return sendmsg(connection, &message, MSG_NOSIGNAL) == (ssize_t)sizeof *gift;
 }
 
-static bool receive_descriptor(int connection, int *fd)
+static bool receive_gift(int connection, handover_gift *gift)
 {
-    char byte;
-    struct iovec body = {&byte, 1};
+    struct iovec body = {gift, sizeof *gift};
     union {
         char space[CMSG_SPACE(sizeof(int))];
         struct cmsghdr align;
@@ -98,17 +100,23 @@ static bool receive_descriptor(int connection, int *fd)
                              .msg_iovlen = 1,
                              .msg_control = control.space,
                              .msg_controllen = sizeof control.space};
-    if (recvmsg(connection, &message, MSG_CMSG_CLOEXEC) != 1)
-        return false;
+    const ssize_t got = recvmsg(connection, &message, MSG_CMSG_CLOEXEC | MSG_WAITALL);
     struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    if (header == NULL || header->cmsg_type != SCM_RIGHTS)
-        return false;
-    memcpy(fd, CMSG_DATA(header), sizeof *fd);
-    return true;
+    const bool brought_fd = header != NULL && header->cmsg_type == SCM_RIGHTS;
+    int fd = -1;
+    if (brought_fd)
+        memcpy(&fd, CMSG_DATA(header), sizeof fd);
+    if (got == (ssize_t)sizeof *gift && brought_fd == (gift->fd >= 0) &&
+        gift->bytes <= HANDOVER_BYTES)
+        return gift->fd = fd, true;
+    if (fd >= 0)
+        close(fd);
+    return false;
 }
 
 /* One newcomer; true if a rank that was still missing now has the descriptor. */
-static bool serve(int connection, int size, uint64_t generation, int fd, bool *has)
+static bool serve(const handover *h, int connection, bool *missing, int size,
+                  const handover_gift *gift)
 {
     greeting hello;
     const uint64_t deadline = os_now_ns() + GREETING_LIMIT_MS * UINT64_C(1000000);
@@ -116,47 +124,43 @@ static bool serve(int connection, int size, uint64_t generation, int fd, bool *h
         recv(connection, &hello, sizeof hello, MSG_WAITALL | MSG_DONTWAIT) != (ssize_t)sizeof hello)
         return false;
     if (hello.magic != GREETING_MAGIC || hello.version != GREETING_VERSION ||
-        hello.generation != generation || hello.rank == 0 || hello.rank >= (uint32_t)size ||
-        has[hello.rank] || !send_descriptor(connection, fd))
+        hello.generation != h->generation || hello.rank >= (uint32_t)size ||
+        !missing[hello.rank] || !send_gift(connection, gift))
         return false;
-    has[hello.rank] = true;
+    missing[hello.rank] = false;
     return true;
 }
 
-static rueda_status fail_missing(int size, const bool *has, int64_t seconds)
+static rueda_status fail_missing(const handover *h, const bool *missing, int size)
 {
-    char missing[200] = "";
+    char list[200] = "";
     size_t used = 0;
-    for (int r = 1; r < size && used + 16 < sizeof missing; r++) {
-        if (!has[r])
-            used += (size_t)snprintf(missing + used, sizeof missing - used, " %d", r);
+    for (int r = 0; r < size && used + 16 < sizeof list; r++) {
+        if (missing[r])
+            used += (size_t)snprintf(list + used, sizeof list - used, " %d", r);
     }
     return status_fail(RUEDA_ERR_TIMEOUT,
-                       "rank 0 waited %lld s in rueda_init for rank%s; see why they did not start, "
-                       "or raise RUEDA_START_TIMEOUT",
-                       (long long)seconds, missing);
+                       "rank %d waited %lld s in rueda_init for rank%s; see why they did not "
+                       "start, or raise RUEDA_START_TIMEOUT",
+                       h->giver, (long long)h->settings->start_timeout, list);
 }
 
-static rueda_status give_to_all(const config *settings, int listener, int size, uint64_t generation,
-                                int fd, const logger *log)
+static rueda_status serve_all(const handover *h, int listener, bool *missing, int size,
+                              const handover_gift *gift, const logger *log)
 {
-    bool *has = calloc((size_t)size, sizeof *has);
-    if (has == NULL)
-        return status_fail(RUEDA_ERR_MEMORY, "rank 0: out of memory in rueda_init");
-    const uint64_t deadline = deadline_of(settings);
-    rueda_status status = RUEDA_OK;
-    int missing = size - 1;
+    const uint64_t deadline = deadline_of(h->settings);
     bool complained = false;
-    while (missing > 0 && status == RUEDA_OK) {
-        if (!readable_before(listener, deadline)) {
-            status = fail_missing(size, has, settings->start_timeout);
-            break;
-        }
+    int left = 0;
+    for (int r = 0; r < size; r++)
+        left += missing[r];
+    while (left > 0) {
+        if (!readable_before(listener, deadline))
+            return fail_missing(h, missing, size);
         const int connection = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
         if (connection < 0)
             continue;
-        if (serve(connection, size, generation, fd, has)) {
-            missing--;
+        if (serve(h, connection, missing, size, gift)) {
+            left--;
         } else if (!complained) {
             complained = true;
             log_line(log, LOG_WARN,
@@ -164,30 +168,42 @@ static rueda_status give_to_all(const config *settings, int listener, int size, 
         }
         close(connection);
     }
-    free(has);
-    return status;
+    return RUEDA_OK;
 }
 
-rueda_status handover_give(const config *settings, int size, uint64_t generation, int fd,
-                           const logger *log)
+static rueda_status listen_for(const handover *h, int size, int *listener)
 {
     struct sockaddr_un address;
-    const socklen_t length = address_of(settings, generation, &address);
-    const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (listener < 0)
-        return status_fail_errno(RUEDA_ERR_SYSTEM, "rank 0: cannot make a Unix socket");
-    rueda_status status;
-    if (bind(listener, (struct sockaddr *)&address, length) != 0 || listen(listener, size) != 0)
-        status = status_fail_errno(RUEDA_ERR_SYSTEM,
-                                   "rank 0: cannot listen for job '%s' (is it running twice?)",
-                                   settings->job.text);
-    else
-        status = give_to_all(settings, listener, size, generation, fd, log);
-    close(listener);
+    const socklen_t length = address_of(h, &address);
+    const int made = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (made < 0)
+        return status_fail_errno(RUEDA_ERR_SYSTEM, "rank %d: cannot make a Unix socket", h->giver);
+    if (bind(made, (struct sockaddr *)&address, length) == 0 && listen(made, size) == 0)
+        return *listener = made, RUEDA_OK;
+    status_fail_errno(RUEDA_ERR_SYSTEM, "rank %d: cannot listen for job '%s' (is it running twice?)",
+                      h->giver, h->settings->job.text);
+    close(made);
+    return RUEDA_ERR_SYSTEM;
+}
+
+rueda_status handover_give(const handover *h, const bool *takes, int size,
+                           const handover_gift *gift, const logger *log)
+{
+    int listener = -1;
+    bool *missing = malloc((size_t)size * sizeof *missing);
+    if (missing == NULL)
+        return status_fail(RUEDA_ERR_MEMORY, "rank %d: out of memory in rueda_init", h->giver);
+    memcpy(missing, takes, (size_t)size * sizeof *missing);
+    rueda_status status = listen_for(h, size, &listener);
+    if (status == RUEDA_OK) {
+        status = serve_all(h, listener, missing, size, gift, log);
+        close(listener);
+    }
+    free(missing);
     return status;
 }
 
-/* Rank 0 may not listen yet: try again, a little slower each time. */
+/* The giver may not listen yet: try again, a little slower each time. */
 static int connect_before(const struct sockaddr_un *address, socklen_t length, uint64_t deadline)
 {
     long pause_ns = CONNECT_FIRST_NS;
@@ -205,25 +221,26 @@ static int connect_before(const struct sockaddr_un *address, socklen_t length, u
     }
 }
 
-rueda_status handover_receive(const config *settings, int rank, uint64_t generation, int *fd)
+rueda_status handover_take(const handover *h, int rank, handover_gift *gift)
 {
     struct sockaddr_un address;
-    const socklen_t length = address_of(settings, generation, &address);
-    const uint64_t deadline = deadline_of(settings);
+    const socklen_t length = address_of(h, &address);
+    const uint64_t deadline = deadline_of(h->settings);
     const int connection = connect_before(&address, length, deadline);
     if (connection < 0)
         return status_fail(RUEDA_ERR_TIMEOUT,
-                           "rank %d waited %lld s in rueda_init for rank 0; see why it did not "
+                           "rank %d waited %lld s in rueda_init for rank %d; see why it did not "
                            "start, or raise RUEDA_START_TIMEOUT",
-                           rank, (long long)settings->start_timeout);
-    const greeting hello = {GREETING_MAGIC, GREETING_VERSION, generation, (uint32_t)rank, 0};
+                           rank, (long long)h->settings->start_timeout, h->giver);
+    const greeting hello = {GREETING_MAGIC, GREETING_VERSION, h->generation, (uint32_t)rank, 0};
     rueda_status status = RUEDA_OK;
     if (!same_user(connection) ||
         send(connection, &hello, sizeof hello, MSG_NOSIGNAL) != (ssize_t)sizeof hello ||
-        !readable_before(connection, deadline) || !receive_descriptor(connection, fd))
-        status = status_fail(RUEDA_ERR_SYSTEM,
-                             "rank %d: rank 0 refused it; is RUEDA_RANK=%d given to two processes?",
-                             rank, rank);
+        !readable_before(connection, deadline) || !receive_gift(connection, gift))
+        status = status_fail(
+            RUEDA_ERR_SYSTEM,
+            "rank %d: rank %d refused it; is RUEDA_RANK=%d given to two processes?", rank,
+            h->giver, rank);
     close(connection);
     return status;
 }

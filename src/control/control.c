@@ -1,11 +1,32 @@
-/* control.c: rounds, bells and the abort record in the segment. */
+/* control.c: rounds, bells and the abort record; in the segment, or through the network. */
 #include "control/control.h"
 
 #include <stdio.h>
 
+enum { BELL_AWAKE, BELL_ASLEEP, BELL_ASLEEP_IN_POLL };
+
+/* A slot of the segment may have served another set: start anew before the others look. */
+rueda_status control_group_open(const control_group *g)
+{
+    if (g->job->network != NULL)
+        return network_set_open(g->job->network, g->set, g->epoch, g->ranks, g->size);
+    for (uint64_t round = 0; round < 2; round++)
+        atomic_store(
+            &segment_contribution_at(g->job->segment, g->job->rank, g->set, round)->round, 0);
+    return RUEDA_OK;
+}
+
+void control_group_close(const control_group *g)
+{
+    if (g->job != NULL && g->job->network != NULL)
+        network_set_close(g->job->network, g->set);
+}
+
 static segment_contribution *part_of(const control_group *g, uint64_t round, uint16_t index)
 {
-    return segment_contribution_at(g->segment, g->ranks[index], g->set, round);
+    if (g->job->network != NULL)
+        return network_part(g->job->network, g->set, round, index);
+    return segment_contribution_at(g->job->segment, g->ranks[index], g->set, round);
 }
 
 segment_contribution *control_draft(const control_group *g, uint64_t round)
@@ -15,11 +36,15 @@ segment_contribution *control_draft(const control_group *g, uint64_t round)
 
 uint8_t *control_news_of(const control_group *g, segment_contribution *c)
 {
-    return (uint8_t *)(c->ready + g->segment->header->cache_words);
+    return (uint8_t *)(c->ready + g->job->segment->header->cache_words);
 }
 
 void control_contribute(const control_group *g, uint64_t round)
 {
+    if (g->job->network != NULL) {
+        network_contribute(g->job->network, g->set, round, g->index);
+        return;
+    }
     atomic_store_explicit(&part_of(g, round, g->index)->round, round, memory_order_release);
     control_notify(g);
 }
@@ -52,13 +77,17 @@ segment_contribution *control_part(const control_group *g, uint64_t round, uint1
     return part_of(g, round, index);
 }
 
-static void ring_if_asleep(segment *s, uint32_t rank)
+static void ring_if_asleep(const control *c, uint32_t rank)
 {
-    segment_bell *bell = &segment_rank_at(s, rank)->bell;
-    if (atomic_load_explicit(&bell->sleeping, memory_order_relaxed) == 0)
+    segment_bell *bell = &segment_rank_at(c->segment, rank)->bell;
+    const uint32_t sleeping = atomic_load_explicit(&bell->sleeping, memory_order_relaxed);
+    if (sleeping == BELL_AWAKE)
         return;
     atomic_fetch_add(&bell->rings, 1);
-    os_wake(&bell->rings, true);
+    if (sleeping == BELL_ASLEEP_IN_POLL)
+        network_ring(c->network, rank);
+    else
+        os_wake(&bell->rings, true);
 }
 
 /* The fence orders our change before the look at `sleeping`; the sleeper's announcement has the
@@ -67,51 +96,99 @@ void control_notify(const control_group *g)
 {
     atomic_thread_fence(memory_order_seq_cst);
     for (uint16_t i = 0; i < g->size; i++) {
-        if (i != g->index)
-            ring_if_asleep(g->segment, g->ranks[i]);
+        if (i != g->index && control_is_local(g->job, g->ranks[i]))
+            ring_if_asleep(g->job, g->ranks[i]);
     }
 }
 
-void control_notify_rank(segment *s, uint32_t rank)
+void control_notify_rank(const control *c, uint32_t rank)
 {
     atomic_thread_fence(memory_order_seq_cst);
-    ring_if_asleep(s, rank);
+    ring_if_asleep(c, rank);
 }
 
-bool control_shares_core(segment *s, uint32_t rank)
+static void notify_host(const control *c)
+{
+    for (uint32_t r = 0; r < c->segment->header->ranks; r++) {
+        if (control_is_local(c, r))
+            control_notify_rank(c, r);
+    }
+}
+
+bool control_shares_core(const control *c)
 {
     const int32_t core = os_cpu_now() + 1; /* 0: never waited */
-    atomic_store_explicit(&segment_rank_at(s, rank)->bell.core, core, memory_order_relaxed);
-    for (uint32_t r = 0; r < s->header->ranks; r++) {
-        const segment_bell *bell = &segment_rank_at(s, r)->bell;
-        if (r != rank && atomic_load_explicit(&bell->core, memory_order_relaxed) == core)
+    atomic_store_explicit(&segment_rank_at(c->segment, c->rank)->bell.core, core,
+                          memory_order_relaxed);
+    for (uint32_t r = 0; r < c->segment->header->ranks; r++) {
+        if (r == c->rank || !control_is_local(c, r))
+            continue;
+        const segment_bell *bell = &segment_rank_at(c->segment, r)->bell;
+        if (atomic_load_explicit(&bell->core, memory_order_relaxed) == core)
             return true;
     }
     return false;
 }
 
-uint32_t control_sleep_announce(segment *s, uint32_t rank)
+uint32_t control_sleep_announce(const control *c)
 {
-    segment_bell *bell = &segment_rank_at(s, rank)->bell;
+    segment_bell *bell = &segment_rank_at(c->segment, c->rank)->bell;
     const uint32_t seen = atomic_load(&bell->rings);
-    atomic_store(&bell->sleeping, 1);
+    atomic_store(&bell->sleeping, c->network == NULL ? BELL_ASLEEP : BELL_ASLEEP_IN_POLL);
     atomic_thread_fence(memory_order_seq_cst);
     return seen;
 }
 
-void control_sleep(segment *s, uint32_t rank, uint32_t seen, uint64_t timeout_ns)
+void control_sleep(const control *c, uint32_t seen, uint64_t timeout_ns)
 {
-    os_sleep_on(&segment_rank_at(s, rank)->bell.rings, seen, timeout_ns, true);
+    if (c->network != NULL)
+        network_sleep(c->network, timeout_ns);
+    else
+        os_sleep_on(&segment_rank_at(c->segment, c->rank)->bell.rings, seen, timeout_ns, true);
 }
 
-void control_sleep_end(segment *s, uint32_t rank)
+void control_sleep_end(const control *c)
 {
-    atomic_store_explicit(&segment_rank_at(s, rank)->bell.sleeping, 0, memory_order_relaxed);
+    atomic_store_explicit(&segment_rank_at(c->segment, c->rank)->bell.sleeping, BELL_AWAKE,
+                          memory_order_relaxed);
 }
 
-void control_abort(segment *s, rueda_status status, int rank, const char *text)
+bool control_pump(const control *c)
 {
-    segment_abort *a = &s->header->abort;
+    if (c->network == NULL)
+        return false;
+    const char *why;
+    const bool moved = network_pump(c->network, os_now_ns());
+    const int lost = network_take_lost(c->network, &why);
+    const segment_abort *heard = network_heard_abort(c->network);
+    if (heard != NULL && !control_is_aborted(c)) {
+        control_abort(c, (rueda_status)heard->status, heard->rank, heard->text);
+    } else if (lost >= 0) {
+        status_fail(RUEDA_ERR_PEER, "rank %d is lost: %s; all ranks must be started again", lost,
+                    why);
+        control_abort(c, RUEDA_ERR_PEER, lost, status_text());
+    }
+    return moved;
+}
+
+void control_leave(const control *c)
+{
+    if (c->network != NULL)
+        network_leave(c->network);
+    atomic_store(&segment_rank_at(c->segment, c->rank)->state, SEGMENT_LEFT);
+    notify_host(c);
+}
+
+bool control_left(const control *c, uint32_t rank)
+{
+    if (c->network != NULL)
+        return network_left(c->network, rank);
+    return atomic_load(&segment_rank_at(c->segment, rank)->state) == SEGMENT_LEFT;
+}
+
+void control_abort(const control *c, rueda_status status, int rank, const char *text)
+{
+    segment_abort *a = &c->segment->header->abort;
     uint32_t nobody = 0;
     if (!atomic_compare_exchange_strong(&a->claimed, &nobody, 1))
         return;
@@ -119,13 +196,17 @@ void control_abort(segment *s, rueda_status status, int rank, const char *text)
     a->rank = rank;
     snprintf(a->text, sizeof a->text, "%s", text);
     atomic_store(&a->published, 1);
-    for (uint32_t r = 0; r < s->header->ranks; r++)
-        control_notify_rank(s, r);
+    if (c->network != NULL)
+        network_tell_abort(c->network, a);
+    notify_host(c);
 }
 
-rueda_status control_aborted(const segment *s)
+rueda_status control_aborted(const control *c)
 {
-    if (!control_is_aborted(s))
+    if (!control_is_aborted(c))
         return RUEDA_OK;
-    return status_restore((rueda_status)s->header->abort.status, s->header->abort.text);
+    const segment_abort *a = &c->segment->header->abort;
+    if (c->network != NULL)
+        network_tell_abort(c->network, a);
+    return status_restore((rueda_status)a->status, a->text);
 }

@@ -1,4 +1,5 @@
-/* control.h: how ranks agree, wake each other and end the job; never tensor data.
+/* control.h: how ranks agree, wake each other and end the job; never tensor data. On one host through
+ * the segment, on several through the network; above this header nobody sees a difference.
  *
  * Rounds. Each process set has rounds 1, 2, …. A member contributes once to a round: ready bits,
  * flags and news. When all members have contributed, each reads all contributions, in the order of
@@ -13,7 +14,7 @@
 #ifndef RUEDA_CONTROL_H
 #define RUEDA_CONTROL_H
 
-#include "memory/segment.h"
+#include "control/network.h"
 
 /* Flags of a contribution, or-ed over the members. */
 enum control_flags {
@@ -21,13 +22,37 @@ enum control_flags {
     CONTROL_JOINED = 2 /* this member has no more data */
 };
 
+/* This rank's place in the job. */
+typedef struct control {
+    segment *segment;
+    network *network; /* NULL: all ranks are on this host */
+    uint32_t rank;
+} control;
+
 /* A process set as the control plane sees it. */
 typedef struct control_group {
-    segment *segment;
+    const control *job;
     uint32_t set;          /* number of its part in every area */
     uint16_t size, index;  /* members, and which of them we are */
-    const uint16_t *ranks; /* global rank of each member */
+    const uint16_t *ranks; /* global rank of each member, ascending */
+    uint64_t epoch;        /* tells sets apart that have the same number one after the other */
 } control_group;
+
+/* Before the first and after the last round of a group. */
+rueda_status control_group_open(const control_group *g);
+void control_group_close(const control_group *g);
+
+/* Takes in what has come by the network; true: something moved. */
+bool control_pump(const control *c);
+/* Whether a rank shares our memory. */
+static inline bool control_is_local(const control *c, uint32_t rank)
+{
+    return c->network == NULL || network_is_local(c->network, rank);
+}
+/* Whether a rank has left in good order. */
+bool control_left(const control *c, uint32_t rank);
+/* From now on the others do not wait for us. */
+void control_leave(const control *c);
 
 /* Writes and publishes this member's part in `round`; the caller fills in flags, words, digest, ready
  * bits and news before, in the buffer that control_draft returns. Does not block. */
@@ -48,24 +73,25 @@ segment_contribution *control_part(const control_group *g, uint64_t round, uint1
 /* Tells the other members that shared memory has changed. Before it: the change, at least with
  * release order. */
 void control_notify(const control_group *g);
-void control_notify_rank(segment *s, uint32_t rank);
+void control_notify_rank(const control *c, uint32_t rank);
 
 /* Notes where this rank waits; true: another rank of the host waits on the same core, so that
  * spinning would only keep it from what we wait for. */
-bool control_shares_core(segment *s, uint32_t rank);
+bool control_shares_core(const control *c);
 
 /* Sleeping is: announce it, look once more, sleep, take it back. */
-uint32_t control_sleep_announce(segment *s, uint32_t rank);
-void control_sleep(segment *s, uint32_t rank, uint32_t seen, uint64_t timeout_ns);
-void control_sleep_end(segment *s, uint32_t rank);
+uint32_t control_sleep_announce(const control *c);
+void control_sleep(const control *c, uint32_t seen, uint64_t timeout_ns);
+void control_sleep_end(const control *c);
 
 /* Ends the job for all ranks with one status; only the first call has an effect. */
-void control_abort(segment *s, rueda_status status, int rank, const char *text);
-/* RUEDA_OK, or the status and (in the thread's sentence) the text of the abort. */
-rueda_status control_aborted(const segment *s);
-static inline bool control_is_aborted(const segment *s)
+void control_abort(const control *c, rueda_status status, int rank, const char *text);
+/* RUEDA_OK, or the status and (in the thread's sentence) the text of the abort. Every rank that asks
+ * has passed it on to its neighbours when this returns, so it may then go. */
+rueda_status control_aborted(const control *c);
+static inline bool control_is_aborted(const control *c)
 {
-    return atomic_load_explicit(&s->header->abort.published, memory_order_acquire) != 0;
+    return atomic_load_explicit(&c->segment->header->abort.published, memory_order_acquire) != 0;
 }
 
 #endif

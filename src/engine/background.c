@@ -13,11 +13,27 @@ enum { BACKGROUND_AWAKE, BACKGROUND_NAPPING, BACKGROUND_ASLEEP };
 #define NAP_NS 50000
 #define NAPS_BEFORE_SLEEP 40
 #define SLEEP_NS UINT64_C(60000000000)
+#define AWAY_NS UINT64_C(5000000) /* with a network: a waiter drives; nobody tells us when it goes */
 
 static bool is_needed(engine *e)
 {
     return atomic_load(&e->outstanding) > 0 && atomic_load(&e->waiters) == 0 &&
            atomic_load(&e->driving) == 0;
+}
+
+/* Someone must listen to the network when nobody has anything to do. */
+static bool should_attend(engine *e, uint32_t naps)
+{
+    return e->control.network != NULL && naps == NAPS_BEFORE_SLEEP &&
+           atomic_load(&e->waiters) == 0 && atomic_load(&e->driving) == 0;
+}
+
+static uint64_t long_sleep_ns(engine *e)
+{
+    if (e->control.network != NULL)
+        return AWAY_NS;
+    const uint64_t beat = watch_beat(e);
+    return beat < SLEEP_NS ? beat : SLEEP_NS;
 }
 
 static void rest(engine *e, uint32_t *naps)
@@ -26,9 +42,12 @@ static void rest(engine *e, uint32_t *naps)
     const bool nap = *naps < NAPS_BEFORE_SLEEP;
     atomic_store(&e->background_state, nap ? BACKGROUND_NAPPING : BACKGROUND_ASLEEP);
     if (!is_needed(e) && atomic_load(&e->stopping) == 0)
-        os_sleep_on(&e->work, seen, nap ? NAP_NS : SLEEP_NS, false);
+        os_sleep_on(&e->work, seen, nap ? NAP_NS : long_sleep_ns(e), false);
     atomic_store(&e->background_state, BACKGROUND_AWAKE);
-    *naps = nap ? *naps + 1 : 0;
+    if (nap)
+        ++*naps;
+    else if (e->control.network == NULL)
+        *naps = 0;
 }
 
 /* Nothing has happened for a while: the memory of the last large operations goes back. */
@@ -47,7 +66,7 @@ static void *background_main(void *argument)
     uint32_t naps = 0;
     os_take_short_turns();
     while (atomic_load(&e->stopping) == 0) {
-        if (is_needed(e) && drive_try(e)) {
+        if ((is_needed(e) || should_attend(e, naps)) && drive_try(e)) {
             drive(e, NULL, UINT64_MAX, true);
             atomic_store(&e->driving, 0);
             engine_tell_waiters(e);
@@ -82,7 +101,7 @@ void background_stop(engine *e)
     atomic_store(&e->stopping, 1);
     atomic_fetch_add(&e->work, 1);
     os_wake(&e->work, false);
-    control_notify_rank(&e->segment, (uint32_t)e->who.rank);
+    control_notify_rank(&e->control, (uint32_t)e->who.rank);
     pthread_join(e->background, NULL);
     e->has_background = false;
     atomic_store(&e->stopping, 0);

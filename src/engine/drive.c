@@ -33,8 +33,10 @@ typedef struct patience {
 /* Whether to give the background thread's seat to a waiter, or because all is done. */
 static bool background_done(const engine *e)
 {
+    /* with a network it stays: others may count on us to pass on what they say */
     return atomic_load_explicit(&e->waiters, memory_order_relaxed) > 0 ||
-           atomic_load_explicit(&e->outstanding, memory_order_relaxed) == 0 ||
+           (atomic_load_explicit(&e->outstanding, memory_order_relaxed) == 0 &&
+            e->control.network == NULL) ||
            atomic_load_explicit(&e->stopping, memory_order_relaxed) != 0;
 }
 
@@ -60,17 +62,16 @@ static uint64_t sleep_ns(uint64_t deadline_ns, bool doze)
 static void sleep_once(engine *e, patience *p, const rueda_request *until, uint64_t deadline_ns,
                        bool background)
 {
-    const uint32_t rank = (uint32_t)e->who.rank;
     const bool doze = background && p->dozes++ < DOZES_BEFORE_SLEEP;
     atomic_store(&e->dozing, doze);
-    const uint32_t seen = control_sleep_announce(&e->segment, rank);
+    const uint32_t seen = control_sleep_announce(&e->control);
     const bool awake = engine_step(e) || has_mail(e) || (until != NULL && request_ended(until)) ||
                        (background && background_done(e));
     if (!awake) {
         atomic_fetch_add_explicit(&e->counters.sleeps, 1, memory_order_relaxed);
-        control_sleep(&e->segment, rank, seen, sleep_ns(deadline_ns, doze));
+        control_sleep(&e->control, seen, sleep_ns(deadline_ns, doze));
     }
-    control_sleep_end(&e->segment, rank);
+    control_sleep_end(&e->control);
     watch_peers(e, os_now_ns());
 }
 
@@ -92,7 +93,7 @@ static void be_patient(engine *e, patience *p, const rueda_request *until, uint6
     const uint64_t now = os_now_ns();
     if (p->since_ns == 0) {
         p->since_ns = now;
-        p->shares_core = control_shares_core(&e->segment, (uint32_t)e->who.rank);
+        p->shares_core = control_shares_core(&e->control);
     }
     const uint64_t spin = spin_ns(e, p, background);
     const uint64_t yield = background ? 0 : (uint64_t)e->settings.yield_us * 1000;
@@ -131,7 +132,7 @@ static void follow(engine *e, const rueda_request *r, uint64_t deadline_ns)
     atomic_fetch_add(&e->sleepers, 1);
     const uint32_t seen = atomic_load(&e->events);
     /* the driver may sleep, and may be the background thread, which makes room for a waiter */
-    control_notify_rank(&e->segment, (uint32_t)e->who.rank);
+    control_notify_rank(&e->control, (uint32_t)e->who.rank);
     if (!request_ended(r) && atomic_load(&e->driving) != 0) {
         const uint64_t now = os_now_ns();
         const uint64_t left = deadline_ns > now ? deadline_ns - now : 0;

@@ -3,9 +3,11 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define URGENT_BYTES (1 << 20) /* unseen data worth waking the driver at once */
 #define DRAIN_NS UINT64_C(10000000000)
+#define FAREWELL_NS UINT64_C(1000000000) /* for the last words in a job that is broken */
 
 static rueda_status read_settings(engine *e)
 {
@@ -15,10 +17,10 @@ static rueda_status read_settings(engine *e)
     if (!plan_algorithm_parse(e->settings.algorithm.text, &e->forced))
         return status_fail(RUEDA_ERR_CONFIG, "RUEDA_ALGORITHM=%s is not the name of an algorithm",
                            e->settings.algorithm.text);
-    if (strcmp(e->settings.transport.text, "auto") != 0 &&
-        strcmp(e->settings.transport.text, "shm") != 0)
-        return status_fail(RUEDA_ERR_CONFIG, "RUEDA_TRANSPORT=%s is not built; use auto or shm",
-                           e->settings.transport.text);
+    const char *transport = e->settings.transport.text;
+    if (strcmp(transport, "auto") != 0 && strcmp(transport, "shm") != 0 &&
+        strcmp(transport, "tcp") != 0)
+        return status_fail(RUEDA_ERR_CONFIG, "RUEDA_TRANSPORT=%s is not auto, shm or tcp", transport);
     const char *kernel = e->settings.kernel.text;
     e->kernel = strcmp(kernel, "auto") == 0 ? kernel_table_best() : kernel_table_named(kernel);
     if (e->kernel == NULL)
@@ -57,16 +59,39 @@ static void stop_parts(engine *e)
     heap_fini(&e->heap);
     for (int32_t i = 0; i < RUEDA_MAX_SETS; i++)
         sets_unmake(e, i);
+    network_close(e->control.network);
     segment_close(&e->segment);
     pthread_mutex_destroy(&e->sets_lock);
 }
 
-/* From now on the others do not wait for us. */
-static void leave(engine *e)
+/* What we said and sent must arrive, unless the job is broken anyway. */
+static void leave(engine *e, bool whole)
 {
-    atomic_store(&segment_rank_at(&e->segment, (uint32_t)e->who.rank)->state, SEGMENT_LEFT);
-    for (int r = 0; r < e->who.size; r++)
-        control_notify_rank(&e->segment, (uint32_t)r);
+    control_leave(&e->control);
+    if (e->control.network != NULL)
+        network_flush(e->control.network, whole ? DRAIN_NS : FAREWELL_NS);
+}
+
+static rueda_status join_job(engine *e)
+{
+    boot_meeting meeting = {.door = NULL};
+    const config *settings = &e->settings;
+    rueda_status status =
+        boot_join(settings, &e->who, e->generation, &e->log, &e->segment, &meeting);
+    if (status != RUEDA_OK)
+        return status;
+    e->control = (control){&e->segment, NULL, (uint32_t)e->who.rank};
+    e->transport = &transport_shm;
+    if (meeting.door == NULL)
+        return RUEDA_OK;
+    e->transport = &transport_tcp;
+    status = network_open(&meeting, settings, &e->who, e->generation, &e->log, &e->segment,
+                          &e->control.network);
+    if (status != RUEDA_OK) {
+        control_leave(&e->control);
+        segment_close(&e->segment);
+    }
+    return status;
 }
 
 rueda_status engine_start(engine *e, const config *settings, uint64_t generation)
@@ -81,14 +106,14 @@ rueda_status engine_start(engine *e, const config *settings, uint64_t generation
     if (status == RUEDA_OK)
         status = boot_identify(settings, &e->who);
     if (status == RUEDA_OK)
-        status = boot_join(settings, &e->who, generation, &e->log, &e->segment);
+        status = join_job(e);
     if (status != RUEDA_OK)
         return status;
     pthread_mutex_init(&e->sets_lock, NULL);
-    e->crowded = e->who.local_size > os_cpu_count();
+    e->crowded = e->who.machine_size > os_cpu_count();
     status = start_parts(e);
     if (status != RUEDA_OK) {
-        leave(e);
+        leave(e, true);
         stop_parts(e);
     }
     return status;
@@ -122,9 +147,18 @@ void engine_stop(engine *e)
     while (!drive_try(e))
         os_yield(); /* another thread is about to leave engine_wait */
     drain(e);
+    const bool whole = e->broken == RUEDA_OK;
     engine_break(e, RUEDA_ERR_SHUTDOWN, "rueda_shutdown was called while the request was pending");
-    leave(e);
+    leave(e, whole);
     stop_parts(e);
+}
+
+void engine_forget(engine *e)
+{
+    if (e->control.network != NULL)
+        network_forget(e->control.network);
+    watch_forget(e);
+    close(e->segment.fd);
 }
 
 static uint64_t bytes_of(entry *const *entries, size_t count)
@@ -144,7 +178,7 @@ static void call_driver(engine *e, uint64_t bytes)
     if (atomic_load(&e->driving) == 0)
         background_call(e, urgent);
     else if (urgent || atomic_load(&e->dozing) == 0)
-        control_notify_rank(&e->segment, (uint32_t)e->who.rank);
+        control_notify_rank(&e->control, (uint32_t)e->who.rank);
 }
 
 rueda_status engine_submit(engine *e, process_set *s, entry *const *entries,

@@ -45,12 +45,19 @@ typedef enum lane { LANE_SMALL, LANE_LARGE, LANE_COUNT } lane;
 
 typedef struct planned planned;
 
+/* How long nothing was heard of a rank, and its last sign. */
+typedef struct watch_silence {
+    uint64_t beats, ns;
+} watch_silence;
+
 struct process_set {
     _Atomic bool exists; /* written last, by the driver */
     bool member;         /* this rank is in it; the rest is valid only then */
     bool retiring;       /* its removal is decided: no new rounds */
     uint16_t size, index;
     uint16_t *ranks;
+    uint16_t hosts;       /* that its members are on; without shared memory each counts as its own */
+    uint16_t *host_of;    /* by member, see plan_layout; NULL: one host */
     control_group group;
     queue queue;
     negotiation negotiation;
@@ -74,6 +81,8 @@ struct engine {
     boot_identity who;
     uint64_t generation;
     segment segment;
+    control control;                  /* over the segment, and the network if there is one */
+    const transport_table *transport; /* of all sets */
     heap heap;
     const kernel_table *kernel;
     plan_algorithm forced; /* RUEDA_ALGORITHM */
@@ -104,13 +113,16 @@ struct engine {
     operation_list set_operations; /* additions and removals of sets, one after the other */
     rueda_status broken;           /* not OK: everything ends with it */
     char broken_text[STATUS_TEXT_MAX];
-    int *process_fds; /* of the other ranks, to see them die */
-    uint64_t next_check_ns, next_stall_ns, next_warning_ns;
+    int *process_fds; /* of the other ranks of this host, to see them die; else -1 */
+    watch_silence *silences;
+    uint64_t next_check_ns, next_stall_ns, next_warning_ns, last_look_ns;
 };
 
 rueda_status engine_start(engine *e, const config *settings, uint64_t generation);
 /* Finishes what is agreed, ends the rest with ERR_SHUTDOWN, leaves the job. */
 void engine_stop(engine *e);
+/* In a forked child: closes its copies of the descriptors, so that the rank's death is seen. */
+void engine_forget(engine *e);
 
 /* Hands entries over (see queue_submit) and, unless the caller is about to wait, sees to it that
  * someone drives. */
@@ -164,6 +176,9 @@ bool sets_drained(engine *e, operation *o);
 void watch_peers(engine *e, uint64_t now);
 rueda_status watch_open(engine *e);
 void watch_close(engine *e);
+void watch_forget(engine *e); /* in a forked child */
+/* Says that we are alive; returns when to say it again, in ns (UINT64_MAX: never). Any thread. */
+uint64_t watch_beat(engine *e);
 
 /* sets.c: gives memory back that large operations have left; the caller drives, nothing is in flight. */
 void sets_trim(engine *e);

@@ -99,11 +99,11 @@ static plan_choice choice_of(const engine *e, const process_set *s, const record
         .collective =
             r->agreed.kind <= SIGNATURE_BARRIER ? (plan_collective)r->agreed.kind : PLAN_BARRIER,
         .ranks = s->size,
-        .hosts = 1,
+        .hosts = s->hosts,
         .bytes = bytes,
         .adasum = r->agreed.kind == SIGNATURE_ALLREDUCE && r->agreed.op == RUEDA_ADASUM,
-        .shared_memory = true,
-        .mapped = is_mapped(r),
+        .shared_memory = s->hosts < s->size || s->hosts == 1,
+        .mapped = s->hosts == 1 && is_mapped(r),
         .equal_parts = !r->unequal,
         .deterministic = e->settings.deterministic != 0};
 }
@@ -123,6 +123,7 @@ static rueda_status find_plan(engine *e, process_set *s, const record *r, uint64
     const plan_layout layout = {
         .ranks = s->size,
         .rank = s->index,
+        .host_of = s->host_of,
         .root = choice.collective == PLAN_BROADCAST ? index_of(s, r->agreed.root) : 0,
         .adasum = choice.adasum,
         .mapped = choice.mapped,
@@ -469,7 +470,7 @@ void launch_decided(engine *e, process_set *s, const negotiation_result *result)
         }
         status = launch_next(e, s, list + i, result->count - i, list + result->count);
         if (status != RUEDA_OK) {
-            control_abort(&e->segment, status, e->who.rank, status_text());
+            control_abort(&e->control, status, e->who.rank, status_text());
             engine_break(e, status, status_text());
         }
     }

@@ -7,7 +7,7 @@ struct planned {
     plan_collective collective;
     plan_algorithm algorithm;
     plan_layout layout;
-    plan *plan;
+    plan *plan; /* NULL: the algorithm does not serve this */
     planned *next;
 };
 
@@ -54,59 +54,64 @@ static bool may_be_forced(plan_algorithm forced, const plan_choice *choice)
     return forced != PLAN_ALGORITHM_AUTO && (forced != PLAN_ALGORITHM_ADASUM || choice->adasum);
 }
 
-/* The table's answer, unless another algorithm is forced; `small` is for the table's own. */
-static plan_algorithm choose(const engine *e, const plan_choice *choice, bool *small)
-{
-    const plan_algorithm selected = plan_select(choice, small);
-    if (!may_be_forced(e->forced, choice) || e->forced == selected)
-        return selected;
-    *small = false;
-    return e->forced;
-}
-
-/* A forced algorithm that does not serve this collective gives way to the table's choice. */
-static plan *build(plan_collective collective, plan_algorithm *algorithm, const plan_choice *choice,
-                   plan_layout *layout)
+/* Built now and remembered, also that there is none. */
+static rueda_status make(engine *e, process_set *s, const planned *wanted, planned **made)
 {
     const char *why = NULL;
-    plan *built = plan_build(collective, *algorithm, layout, &why);
-    if (built == NULL) {
-        *algorithm = plan_select(choice, &layout->small);
-        built = plan_build(collective, *algorithm, layout, &why);
+    planned *p = malloc(sizeof *p);
+    if (p == NULL)
+        return status_fail(RUEDA_ERR_MEMORY, "out of memory for a plan");
+    *p = *wanted;
+    p->plan = plan_build(p->collective, p->algorithm, &p->layout, &why);
+    if (p->plan != NULL && e->settings.verify) {
+        const rueda_status status = prove(p->collective, p->algorithm, p->layout);
+        if (status != RUEDA_OK) {
+            plan_free(p->plan);
+            free(p);
+            return status;
+        }
     }
-    if (built == NULL)
-        status_fail(RUEDA_ERR_INTERNAL, "no plan for %s: %s", plan_collective_name(collective),
-                    why == NULL ? "out of memory" : why);
-    return built;
+    p->next = s->plans;
+    s->plans = p;
+    *made = p;
+    return RUEDA_OK;
 }
 
+/* *found is NULL where the algorithm does not serve the collective. */
+static rueda_status get(engine *e, process_set *s, const planned *wanted, const plan **found)
+{
+    planned *p = s->plans;
+    while (p != NULL && !(p->collective == wanted->collective &&
+                          p->algorithm == wanted->algorithm &&
+                          same_layout(&p->layout, &wanted->layout)))
+        p = p->next;
+    const rueda_status status = p == NULL ? make(e, s, wanted, &p) : RUEDA_OK;
+    if (status == RUEDA_OK)
+        *found = p->plan;
+    return status;
+}
+
+/* The table's answer, unless another algorithm is forced and serves. */
 rueda_status plans_get(engine *e, process_set *s, plan_collective collective,
                        const plan_choice *choice, plan_layout layout, const plan **found)
 {
-    const plan_algorithm wanted = choose(e, choice, &layout.small);
-    for (planned *p = s->plans; p != NULL; p = p->next) {
-        if (p->collective == collective && p->algorithm == wanted &&
-            same_layout(&p->layout, &layout))
-            return *found = p->plan, RUEDA_OK;
+    planned wanted = {.collective = collective, .layout = layout};
+    const plan_algorithm selected = plan_select(choice, &layout.small);
+    *found = NULL;
+    if (may_be_forced(e->forced, choice) && e->forced != selected) {
+        wanted.algorithm = e->forced;
+        const rueda_status status = get(e, s, &wanted, found);
+        if (status != RUEDA_OK || *found != NULL)
+            return status;
     }
-    planned *made = malloc(sizeof *made);
-    if (made == NULL)
-        return status_fail(RUEDA_ERR_MEMORY, "out of memory for a plan");
-    plan_algorithm used = wanted;
-    plan_layout used_layout = layout;
-    plan *built = build(collective, &used, choice, &used_layout);
-    rueda_status status = built == NULL ? RUEDA_ERR_INTERNAL : RUEDA_OK;
-    if (status == RUEDA_OK && e->settings.verify)
-        status = prove(collective, used, used_layout);
-    if (status != RUEDA_OK) {
-        plan_free(built);
-        free(made);
-        return status;
-    }
-    *made = (planned){collective, wanted, layout, built, s->plans};
-    s->plans = made;
-    *found = built;
-    return RUEDA_OK;
+    wanted.algorithm = selected;
+    wanted.layout = layout; /* `small` is for the table's own */
+    const rueda_status status = get(e, s, &wanted, found);
+    if (status == RUEDA_OK && *found == NULL)
+        return status_fail(RUEDA_ERR_INTERNAL, "there is no plan for %s by %s on %u ranks",
+                           plan_collective_name(collective), plan_algorithm_name(selected),
+                           layout.ranks);
+    return status;
 }
 
 void plans_free(process_set *s)

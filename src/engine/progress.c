@@ -54,7 +54,7 @@ void engine_break(engine *e, rueda_status status, const char *text)
 
 static void break_all_ranks(engine *e, rueda_status status)
 {
-    control_abort(&e->segment, status, e->who.rank, status_text());
+    control_abort(&e->control, status, e->who.rank, status_text());
     engine_break(e, status, status_text());
 }
 
@@ -169,16 +169,16 @@ static bool run_set_operation(engine *e)
 
 bool engine_step(engine *e)
 {
-    if (e->broken != RUEDA_OK) {
-        /* late submissions that slipped in before their queue was closed */
-        return false;
-    }
-    if (control_is_aborted(&e->segment)) {
-        const rueda_status status = control_aborted(&e->segment);
+    /* also when all is over here: others may count on us to pass on what they say */
+    bool moved = control_pump(&e->control);
+    if (e->broken != RUEDA_OK)
+        return moved;
+    if (control_is_aborted(&e->control)) {
+        const rueda_status status = control_aborted(&e->control);
         engine_break(e, status, status_text());
         return true;
     }
-    bool moved = run_set_operation(e);
+    moved |= run_set_operation(e);
     for (int32_t i = 0; i < e->set_limit && e->broken == RUEDA_OK; i++) {
         process_set *s = &e->sets[i];
         if (!s->exists || !s->member)

@@ -41,8 +41,36 @@ static void clear_segment(engine *e, int32_t id)
     for (uint32_t c = 0; c < e->segment.header->channels; c++)
         atomic_store(&segment_flag_at(&e->segment, rank, set, c)->value, first_sequence(e)
                                                                              << EXEC_TICK_BITS);
-    for (uint64_t round = 0; round < 2; round++)
-        atomic_store(&segment_contribution_at(&e->segment, rank, set, round)->round, 0);
+}
+
+/* Numbers the hosts of the members in their order. Plans want a host's members side by side: where
+ * they are not, each member counts as a host, as if it shared no memory. */
+static rueda_status find_hosts(const engine *e, process_set *s)
+{
+    const network *n = e->control.network;
+    s->hosts = 1;
+    if (n == NULL)
+        return RUEDA_OK;
+    s->host_of = calloc(s->size, sizeof *s->host_of);
+    if (s->host_of == NULL)
+        return status_fail(RUEDA_ERR_MEMORY, "out of memory for a process set");
+    bool side_by_side = true;
+    for (uint16_t i = 1; i < s->size; i++) {
+        const uint32_t host = network_host(n, s->ranks[i]);
+        s->hosts += host != network_host(n, s->ranks[i - 1]);
+        s->host_of[i] = (uint16_t)(s->hosts - 1);
+        for (uint16_t q = 0; q < i; q++)
+            side_by_side &=
+                (network_host(n, s->ranks[q]) == host) == (s->host_of[q] == s->host_of[i]);
+    }
+    for (uint16_t i = 0; !side_by_side && i < s->size; i++)
+        s->host_of[i] = i;
+    s->hosts = side_by_side ? s->hosts : s->size;
+    if (s->hosts > 1)
+        return RUEDA_OK;
+    free(s->host_of);
+    s->host_of = NULL;
+    return RUEDA_OK;
 }
 
 static rueda_status open_channels(engine *e, process_set *s)
@@ -57,19 +85,24 @@ static rueda_status open_channels(engine *e, process_set *s)
     rueda_status status = RUEDA_OK;
     for (uint32_t c = 0; c < channels && status == RUEDA_OK; c++) {
         s->begun[c] = s->done[c] = first_sequence(e);
-        status = transport_shm.open(&s->group, c, &s->channels[c]);
+        status = e->transport->open(&s->group, c, &s->channels[c]);
     }
     return status;
 }
 
 static rueda_status equip(engine *e, process_set *s, int32_t id)
 {
-    s->group = (control_group){&e->segment, (uint32_t)id, s->size, s->index, s->ranks};
+    s->group =
+        (control_group){&e->control, (uint32_t)id, s->size, s->index, s->ranks, e->sets_added};
     rueda_status status = segment_commit_set(&e->segment, (uint32_t)e->who.rank, (uint32_t)id);
+    if (status == RUEDA_OK)
+        status = find_hosts(e, s);
     if (status != RUEDA_OK)
         return status;
     clear_segment(e, id);
-    status = queue_init(&s->queue);
+    status = control_group_open(&s->group);
+    if (status == RUEDA_OK)
+        status = queue_init(&s->queue);
     if (status == RUEDA_OK)
         status = negotiation_init(&s->negotiation, &s->group, &s->queue,
                                   (uint32_t)e->settings.cache_capacity);
@@ -79,7 +112,7 @@ static rueda_status equip(engine *e, process_set *s, int32_t id)
 static void release(engine *e, process_set *s)
 {
     for (uint32_t c = 0; s->channels != NULL && c < e->segment.header->channels; c++)
-        transport_shm.close(s->channels[c]);
+        e->transport->close(s->channels[c]);
     for (uint32_t c = 0; s->scratch != NULL && c < e->segment.header->channels; c++)
         exec_scratch_free(&s->scratch[c]);
     free(s->channels);
@@ -89,6 +122,8 @@ static void release(engine *e, process_set *s)
     plans_free(s);
     negotiation_fini(&s->negotiation);
     queue_fini(&s->queue);
+    control_group_close(&s->group);
+    free(s->host_of);
     free(s->ranks);
     s->exists = false; /* apart from the rest: other threads look at it at any time */
     const size_t kept = offsetof(process_set, member);

@@ -1,4 +1,5 @@
-/* watch.c: what a driver looks for when nothing moves: dead peers, peers that left, stalls. */
+/* watch.c: what a driver looks for when nothing moves: dead peers, silent ones, peers that left,
+ * stalls. */
 #include "engine/engine.h"
 
 #include <stdio.h>
@@ -7,27 +8,54 @@
 
 #define CHECK_EVERY_NS UINT64_C(50000000)
 #define STALL_LOOK_NS UINT64_C(1000000000)
+#define BEATS_IN_LIMIT 4 /* beats in the time that makes silence a death */
 #define STALL_LIST_MAX 1200 /* bytes of the list of missing ranks and tensors */
 
 rueda_status watch_open(engine *e)
 {
     e->process_fds = malloc((size_t)e->who.size * sizeof *e->process_fds);
-    if (e->process_fds == NULL)
+    e->silences = calloc((size_t)e->who.size, sizeof *e->silences);
+    if (e->process_fds == NULL || e->silences == NULL)
         return status_fail(RUEDA_ERR_MEMORY, "out of memory in rueda_init");
-    for (int r = 0; r < e->who.size; r++)
-        e->process_fds[r] =
-            r == e->who.rank ? -1 : os_process_open(segment_rank_at(&e->segment, (uint32_t)r)->pid);
+    for (int r = 0; r < e->who.size; r++) {
+        e->process_fds[r] = -1;
+        if (r != e->who.rank && control_is_local(&e->control, (uint32_t)r))
+            e->process_fds[r] = os_process_open(segment_rank_at(&e->segment, (uint32_t)r)->pid);
+    }
     return RUEDA_OK;
 }
 
-void watch_close(engine *e)
+void watch_forget(engine *e)
 {
     for (int r = 0; e->process_fds != NULL && r < e->who.size; r++) {
         if (e->process_fds[r] >= 0)
             close(e->process_fds[r]);
     }
+}
+
+void watch_close(engine *e)
+{
+    watch_forget(e);
     free(e->process_fds);
+    free(e->silences);
     e->process_fds = NULL;
+    e->silences = NULL;
+}
+
+uint64_t watch_beat(engine *e)
+{
+    if (e->settings.heartbeat == 0 || e->control.network != NULL)
+        return UINT64_MAX; /* the control tree has beats of its own */
+    atomic_fetch_add_explicit(&segment_rank_at(&e->segment, (uint32_t)e->who.rank)->beats, 1,
+                              memory_order_relaxed);
+    return (uint64_t)e->settings.heartbeat * 1000000000u / BEATS_IN_LIMIT;
+}
+
+/* The same words for all who notice, each in its own way. */
+static void lose(engine *e, int rank, const char *why)
+{
+    status_fail(RUEDA_ERR_PEER, "rank %d is lost: %s; all ranks must be started again", rank, why);
+    control_abort(&e->control, RUEDA_ERR_PEER, rank, status_text());
 }
 
 static bool has_left(const engine *e, int rank)
@@ -42,9 +70,28 @@ static void look_for_dead(engine *e)
         if (e->process_fds[r] < 0 || has_left(e, r) || !os_process_dead(e->process_fds[r]) ||
             has_left(e, r))
             continue;
-        status_fail(RUEDA_ERR_PEER, "rank %d died; all ranks must be started again", r);
-        control_abort(&e->segment, RUEDA_ERR_PEER, r, status_text());
+        lose(e, r, e->control.network == NULL ? "it died" : "it died or was cut off");
         return;
+    }
+}
+
+/* Silence is counted only as far as we looked ourselves: after the machine has slept, or we were
+ * stopped, nobody is accused. */
+static void look_for_silent(engine *e, uint64_t now)
+{
+    const uint64_t period = watch_beat(e), limit = BEATS_IN_LIMIT * period;
+    const uint64_t since = e->last_look_ns == 0 ? 0 : now - e->last_look_ns;
+    e->last_look_ns = now;
+    for (int r = 0; period != UINT64_MAX && r < e->who.size; r++) {
+        watch_silence *s = &e->silences[r];
+        const uint64_t beats = atomic_load_explicit(
+            &segment_rank_at(&e->segment, (uint32_t)r)->beats, memory_order_relaxed);
+        s->ns = beats == s->beats ? s->ns + (since < period ? since : period) : 0;
+        s->beats = beats;
+        if (r != e->who.rank && s->ns > limit && !has_left(e, r)) {
+            lose(e, r, "it has not answered for RUEDA_HEARTBEAT seconds");
+            return;
+        }
     }
 }
 
@@ -52,6 +99,13 @@ static bool needs(const process_set *s)
 {
     return s->negotiation.waiting > 0 || s->flight[LANE_SMALL].count > 0 ||
            s->flight[LANE_LARGE].count > 0;
+}
+
+/* Whether a plan waits for this member, and nothing more can come from it. */
+static bool waits_for_nothing(const process_set *s, const operation *o, uint16_t index)
+{
+    transport_channel *channel = s->channels[o->channel];
+    return o->exec.waiting_for == index && channel->table->ended(channel, index);
 }
 
 /* A member that left takes part in no more rounds; a plan that waits for it can never end. What it
@@ -65,7 +119,7 @@ static bool is_stuck_on(engine *e, const process_set *s, uint16_t index)
         return true;
     for (int l = 0; l < LANE_COUNT; l++) {
         for (const operation *o = s->flight[l].first; o != NULL; o = o->next) {
-            if (o->exec.waiting_for == index)
+            if (waits_for_nothing(s, o, index))
                 return true;
         }
     }
@@ -79,7 +133,7 @@ static void look_for_left(engine *e)
         if (!s->exists || !s->member || !needs(s))
             continue;
         for (uint16_t m = 0; m < s->size; m++) {
-            if (m == s->index || !has_left(e, s->ranks[m]) || !is_stuck_on(e, s, m))
+            if (m == s->index || !control_left(&e->control, s->ranks[m]) || !is_stuck_on(e, s, m))
                 continue;
             status_fail(RUEDA_ERR_SHUTDOWN,
                         "rank %d has shut down while rank %d still waits for it", s->ranks[m],
@@ -144,7 +198,7 @@ static bool look_for_stalls_in(engine *e, const process_set *s, uint64_t now)
         status_fail(RUEDA_ERR_STALLED,
                     "the job ends: after %lld s some ranks have not submitted %.300s",
                     (long long)e->settings.stall_end, text);
-        control_abort(&e->segment, RUEDA_ERR_STALLED, e->who.rank, status_text());
+        control_abort(&e->control, RUEDA_ERR_STALLED, e->who.rank, status_text());
     } else if (e->settings.stall_warn > 0 && now >= e->next_warning_ns &&
                list_stalled(s, seconds_ago(now, e->settings.stall_warn), text, missing, &speaker) >
                    0 &&
@@ -182,6 +236,7 @@ void watch_peers(engine *e, uint64_t now)
         return;
     e->next_check_ns = now + CHECK_EVERY_NS;
     look_for_dead(e);
+    look_for_silent(e, now);
     look_for_left(e);
     if (e->broken == RUEDA_OK)
         look_for_stalls(e, now);

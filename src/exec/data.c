@@ -106,7 +106,7 @@ uint8_t *exec_address(const exec_op *o, plan_operand x, uint32_t piece, exec_run
     if (x.rank == o->index)
         return (x.buffer == PLAN_IN ? (uint8_t *)tensor->in : tensor->out) + skip;
     const segment_address *address = &peer->addresses[part.tensor];
-    return o->bound.channel->group->segment->base +
+    return o->bound.channel->group->job->segment->base +
            (x.buffer == PLAN_IN ? address->in : address->out) + skip;
 }
 
@@ -154,9 +154,10 @@ static void copy_part(exec_op *o, const plan_step *step, uint32_t piece, exec_ru
         memcpy(dst, src, part.count * o->element);
 }
 
-static double *sums_of(const exec_op *o, uint16_t rank, uint32_t parity, uint32_t tensor)
+double *exec_sums(const exec_op *o, uint16_t rank, uint32_t parity, uint32_t tensor)
 {
-    return o->bound.channel->peers[rank].sums + ((size_t)parity * SEGMENT_SUMS + tensor) * 4;
+    return o->bound.channel->peers[rank].sums +
+           ((size_t)parity * SEGMENT_SUMS + tensor) * EXEC_SUMS;
 }
 
 static void dot_part(exec_op *o, const plan_step *step, uint32_t piece, exec_run_part part)
@@ -164,7 +165,7 @@ static void dot_part(exec_op *o, const plan_step *step, uint32_t piece, exec_run
     const uint8_t *a = exec_address(o, step->a, piece, part);
     const uint8_t *b = exec_address(o, step->b, piece, part);
     const uint32_t parity = (step->flags & PLAN_SUMS_ODD) != 0;
-    double *sums = sums_of(o, o->index, parity, part.tensor);
+    double *sums = exec_sums(o, o->index, parity, part.tensor);
     uint8_t *kept = step->dst.buffer == PLAN_NONE ? NULL : exec_address(o, step->dst, piece, part);
     const uint8_t *peers = step->a.rank == o->index ? b : a;
     /* block by block, so that what is kept is still in the first cache */
@@ -221,7 +222,7 @@ void exec_data_step(exec_op *o, const plan_step *step, uint32_t piece)
 void exec_prepare_sums(exec_op *o, uint32_t parity)
 {
     for (uint32_t t = 0; t < o->bound.tensor_count; t++) {
-        double *sums = sums_of(o, o->index, parity, t);
+        double *sums = exec_sums(o, o->index, parity, t);
         sums[0] = sums[1] = sums[2] = 0;
         sums[3] = o->norms[t].leaves;
     }
@@ -239,13 +240,13 @@ static void weigh_tensor(exec_op *o, const plan_step *step, uint32_t tensor)
     const uint16_t first = step->a.rank, upper = step->b.rank, end = (uint16_t)(first + step->lag);
     double ab = 0, aa = 0, bb = 0;
     for (uint16_t r = first; r < end; r++) {
-        const double *sums = sums_of(o, r, parity, tensor);
+        const double *sums = exec_sums(o, r, parity, tensor);
         ab += sums[0];
         aa += sums[1];
         bb += sums[2];
     }
-    const double lower_leaves = upper - first == 1 ? aa : sums_of(o, first, parity, tensor)[3];
-    const double upper_leaves = end - upper == 1 ? bb : sums_of(o, upper, parity, tensor)[3];
+    const double lower_leaves = upper - first == 1 ? aa : exec_sums(o, first, parity, tensor)[3];
+    const double upper_leaves = end - upper == 1 ? bb : exec_sums(o, upper, parity, tensor)[3];
     const double ca = coefficient(ab, aa), cb = coefficient(ab, bb);
     o->coefficients[2 * tensor] = ca;
     o->coefficients[2 * tensor + 1] = cb;

@@ -26,7 +26,7 @@ static uint64_t piece_elements(const exec_op *o, const plan_phase *phase)
     if (phase->once)
         return o->bound.largest;
     const uint64_t most = phase->cells > 0 ? o->cell_bytes : PIECE_BYTES;
-    const uint64_t wanted = o->bound.channel->group->segment->header->pieces;
+    const uint64_t wanted = o->bound.channel->group->job->segment->header->pieces;
     uint64_t bytes = round_up(o->bound.largest * o->element / wanted + 1, OS_CACHE_LINE);
     if (bytes < PIECE_LEAST)
         bytes = PIECE_LEAST;
@@ -118,8 +118,8 @@ static void publish_addresses(exec_op *o)
     const control_group *g = o->bound.channel->group;
     segment_address *addresses = o->bound.channel->peers[o->index].addresses;
     for (uint32_t i = 0; i < o->bound.tensor_count; i++) {
-        addresses[i].in = (uint64_t)(o->bound.tensors[i].in - g->segment->base);
-        addresses[i].out = (uint64_t)(o->bound.tensors[i].out - g->segment->base);
+        addresses[i].in = (uint64_t)(o->bound.tensors[i].in - g->job->segment->base);
+        addresses[i].out = (uint64_t)(o->bound.tensors[i].out - g->job->segment->base);
     }
 }
 

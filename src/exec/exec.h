@@ -15,6 +15,7 @@
 #include "transport/transport.h"
 
 #define EXEC_TICK_BITS 24 /* ticks of one operation fit in so many bits */
+#define EXEC_SUMS 4       /* a·b, a·a, b·b and leaves of a tensor */
 
 /* One tensor of a (fused) operation. Offsets and counts are elements of the operation's space. */
 typedef struct exec_tensor {
@@ -116,6 +117,7 @@ exec_run_part exec_part(const exec_op *o, const plan_step *step, uint32_t piece,
 uint8_t *exec_address(const exec_op *o, plan_operand operand, uint32_t piece, exec_run_part part);
 
 void exec_data_step(exec_op *o, const plan_step *step, uint32_t piece);
+double *exec_sums(const exec_op *o, uint16_t rank, uint32_t parity, uint32_t tensor);
 void exec_prepare_sums(exec_op *o, uint32_t parity);
 void exec_weigh(exec_op *o, const plan_step *step);
 

@@ -38,14 +38,16 @@ static void lay_out(segment *s, const segment_header *h)
                     AREA_SKEW_LINES * OS_CACHE_LINE;
 }
 
-rueda_status segment_create(segment *s, const config *settings, uint32_t ranks, uint64_t generation)
+rueda_status segment_create(segment *s, const config *settings, uint32_t ranks,
+                            uint32_t local_ranks, uint64_t generation)
 {
     segment_header h = {.magic = SEGMENT_MAGIC,
                         .version = SEGMENT_VERSION,
                         .generation = generation,
                         .ranks = ranks,
                         .channels = (uint32_t)settings->channels,
-                        .pieces = ranks > (uint32_t)os_cpu_count() ? PIECES_CROWDED : PIECES_WANTED,
+                        .pieces = local_ranks > (uint32_t)os_cpu_count() ? PIECES_CROWDED
+                                                                         : PIECES_WANTED,
                         .cache_words = (uint32_t)((settings->cache_capacity + 63) / 64),
                         .slot_bytes = round_up((uint64_t)settings->slot_bytes, OS_CACHE_LINE),
                         .heap_bytes = round_up((uint64_t)settings->heap_max, OS_PAGE)};

@@ -16,7 +16,7 @@
 #include "base/os.h"
 
 #define SEGMENT_MAGIC 0x61646575 /* "ueda" */
-#define SEGMENT_VERSION 1
+#define SEGMENT_VERSION 2
 #define SEGMENT_NEWS_BYTES                                                                         \
     16384                     /* description of new tensors in one round, beside 8 bytes a rank */
 #define SEGMENT_SUMS 512      /* tensors of one Adasum operation */
@@ -56,6 +56,7 @@ typedef struct segment_rank {
     segment_bell bell;
     _Alignas(OS_CACHE_LINE) _Atomic uint32_t state; /* segment_state */
     int32_t pid;
+    _Atomic uint64_t beats; /* grows while the rank lives and runs */
     config settings;
 } segment_rank;
 
@@ -98,9 +99,9 @@ typedef struct segment {
     uint64_t heap_offset;                                 /* within an area */
 } segment;
 
-/* Makes the segment of a new generation, sized by the settings. */
+/* Makes the segment of a new generation, sized by the settings; `local_ranks` of the ranks use it. */
 rueda_status segment_create(segment *s, const config *settings, uint32_t ranks,
-                            uint64_t generation);
+                            uint32_t local_ranks, uint64_t generation);
 /* Maps a segment made by another rank. Takes the descriptor over, also on failure. */
 rueda_status segment_attach(segment *s, int fd);
 void segment_close(segment *s);

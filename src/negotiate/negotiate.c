@@ -6,7 +6,7 @@
 
 rueda_status negotiation_init(negotiation *n, control_group *g, queue *q, uint32_t capacity)
 {
-    const size_t words = g->segment->header->cache_words + 1;
+    const size_t words = g->job->segment->header->cache_words + 1;
     *n = (negotiation){.group = g, .queue = q, .round = 1, .capacity = capacity, .last_joined = -1};
     n->to_tell_end = &n->to_tell;
     n->ready = calloc(words, sizeof *n->ready);
@@ -62,7 +62,7 @@ static void contribute(negotiation *n)
     c->digest = n->digest;
     memcpy(c->ready, n->ready, c->words * sizeof *c->ready);
     c->news_count = news_write(n, control_news_of(n->group, c),
-                               segment_news_bytes(n->group->segment), &c->news_bytes);
+                               segment_news_bytes(n->group->job->segment), &c->news_bytes);
     /* what was submitted before the join must be said before it, or in the same breath */
     const bool joined = n->join != NULL && n->to_tell == NULL;
     c->flags = (c->news_count > 0 ? CONTROL_NEWS : 0) | (joined ? CONTROL_JOINED : 0);

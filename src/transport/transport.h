@@ -14,6 +14,8 @@
 
 #include "control/control.h"
 
+#include <sys/uio.h>
+
 typedef struct transport_channel transport_channel;
 
 /* A member's memory as this rank sees it. `flag` is NULL if it cannot be reached (another host). */
@@ -34,17 +36,25 @@ typedef struct transport_table {
     /* Frees it. Bytes not yet received are lost. NULL is allowed. */
     void (*close)(transport_channel *channel);
 
-    /* Takes up to `bytes` bytes for `peer` and returns how many (0: no room now). They are copied:
-     * the caller's memory is free on return. */
-    size_t (*send)(transport_channel *channel, uint16_t peer, const void *data, size_t bytes);
+    /* Takes as much as there is room for of the parts, in order, for `peer`, and returns how many bytes
+     * (0: no room now). They are copied: the caller's memory is free on return. */
+    size_t (*send)(transport_channel *channel, uint16_t peer, const struct iovec *parts, int count);
 
     /* Bytes that have arrived from `peer`, contiguous, at *data; 0: none now. They stay there until
-     * `consume`, so that they can be reduced where they lie. *data is aligned to 8 bytes if all
-     * messages of the stream have lengths divisible by 8 up to here, else to nothing. */
+     * the next `peek`, `receive` or `consume` of this stream, so that they can be reduced where they
+     * lie; what is not consumed is shown again, and more of it when it has come. *data is aligned
+     * to 8 bytes where the number of bytes received before is divisible by 8. */
     size_t (*peek)(transport_channel *channel, uint16_t peer, const void **data);
 
     /* Gives `bytes` of what peek showed back to the sender. */
     void (*consume)(transport_channel *channel, uint16_t peer, size_t bytes);
+
+    /* Like peek, copy and consume in one, with one copy less where that is possible. Returns how many
+     * of at most `bytes` bytes have come. */
+    size_t (*receive)(transport_channel *channel, uint16_t peer, void *to, size_t bytes);
+
+    /* Asked of a peer that has left the job: whether all it ever sent has arrived here. */
+    bool (*ended)(transport_channel *channel, uint16_t peer);
 } transport_table;
 
 /* Every transport embeds this first: what exec may read without a call. */
@@ -55,6 +65,7 @@ struct transport_channel {
     transport_peer *peers; /* one for each member, ours included */
 };
 
-extern const transport_table transport_shm;
+extern const transport_table transport_shm; /* all members on one host */
+extern const transport_table transport_tcp; /* tcp between hosts, shm inside; needs a network */
 
 #endif

@@ -130,6 +130,17 @@ static void set_number(const char *name, int value)
     setenv(name, text, 1);
 }
 
+/* Hosts are made up where TEST_RANKS_ON_HOST says how many ranks each has. */
+static void set_host(int rank)
+{
+    char name[32];
+    const char *count = getenv("TEST_RANKS_ON_HOST");
+    if (count == NULL)
+        return;
+    snprintf(name, sizeof name, "host%d", rank / atoi(count));
+    setenv("RUEDA_HOST", name, 1);
+}
+
 static void set_environment(const job *j, int rank, int number)
 {
     char name[64];
@@ -139,6 +150,7 @@ static void set_environment(const job *j, int rank, int number)
     set_number("RUEDA_SIZE", j->ranks);
     set_number("RUEDA_LOCAL_RANK", rank);
     set_number("RUEDA_LOCAL_SIZE", j->ranks);
+    set_host(rank);
     for (size_t i = 0; j->environment != NULL && j->environment[i] != NULL; i++)
         putenv((char *)j->environment[i]);
 }

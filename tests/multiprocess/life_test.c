@@ -272,6 +272,9 @@ static void lose_patience(int rank, int size, const void *argument)
 static void a_rank_that_gave_up_is_not_waited_for(void **state)
 {
     (void)state;
+    /* across hosts the meeting fails for all instead, see a_missing_rank_is_named */
+    if (getenv("TEST_RANKS_ON_HOST") != NULL || getenv("RUEDA_TRANSPORT") != NULL)
+        return;
     run_ranks(3, lose_patience, NULL);
 }
 

@@ -17,34 +17,108 @@
 #define CHANNELS 3
 #define STREAM_BYTES 700000 /* more than a stream can hold: it wraps around several times */
 #define MOST_AT_ONCE 90000
+#define PATIENCE 2000 /* tries before a stream counts as full */
 _Static_assert(STREAM_BYTES % 8 == 0, "keep_alignment sends whole words");
 
-/* A rank with its channels open, all ranks having met since. */
+/* A transport in one of its forms. */
+typedef struct form {
+    const char *name;
+    const transport_table *table;
+    const char *setting, *value; /* of the environment, or NULL */
+    int ranks_on_host;           /* 0: as it is; else hosts are made up, so many ranks each */
+} form;
+
+/* A rank with its channels open and connected, all ranks having met since. */
 typedef struct station {
     const transport_table *table;
     segment segment;
+    control job;
     control_group group;
     uint16_t ranks[HARNESS_MAX_RANKS];
     transport_channel *channels[CHANNELS];
 } station;
 
-static void open_station(station *s, const transport_table *table)
+static void set_form(const form *f, int rank)
+{
+    char host[16];
+    if (f->setting != NULL)
+        setenv(f->setting, f->value, 1);
+    if (f->ranks_on_host == 0)
+        return;
+    snprintf(host, sizeof host, "host%d", rank / f->ranks_on_host);
+    setenv("RUEDA_HOST", host, 1);
+}
+
+/* Sends all, or receives all, of a small message; connections are made on the way. */
+static void send_whole(station *s, uint32_t channel, uint16_t peer, const void *data, size_t bytes)
+{
+    for (size_t sent = 0; sent < bytes;) {
+        control_pump(&s->job);
+        const struct iovec part = {(uint8_t *)data + sent, bytes - sent};
+        sent += s->table->send(s->channels[channel], peer, &part, 1);
+        sched_yield();
+    }
+}
+
+static void receive_whole(station *s, uint32_t channel, uint16_t peer, void *to, size_t bytes)
+{
+    for (size_t got = 0; got < bytes;) {
+        control_pump(&s->job);
+        got += s->table->receive(s->channels[channel], peer, (uint8_t *)to + got, bytes - got);
+        sched_yield();
+    }
+}
+
+/* One word each way between all pairs, in an order that nobody waits in a circle. */
+static void connect_all(station *s)
+{
+    for (uint32_t c = 0; c < CHANNELS; c++) {
+        for (uint16_t low = 0; low < s->group.size; low++) {
+            for (uint16_t high = low + 1; high < s->group.size; high++) {
+                const bool calls = s->group.index == high;
+                const uint16_t peer = calls ? low : high;
+                uint64_t word = UINT64_C(0x1122334455667788) + c, got = 0;
+                if (s->group.index != low && !calls)
+                    continue;
+                doing("connecting to rank %u on channel %u", peer, c);
+                if (calls)
+                    send_whole(s, c, peer, &word, sizeof word);
+                receive_whole(s, c, peer, &got, sizeof got);
+                if (!calls)
+                    send_whole(s, c, peer, &word, sizeof word);
+                CHECK(got == word);
+            }
+        }
+    }
+}
+
+static void open_station(station *s, const form *f)
 {
     config settings;
     boot_identity who;
+    boot_meeting meeting = {.door = NULL};
     const logger log = {LOG_WARN, -1};
-    *s = (station){.table = table};
+    *s = (station){.table = f->table};
+    set_form(f, atoi(getenv("RUEDA_RANK")));
     CHECK_OK(config_load(&settings, NULL));
     CHECK_OK(boot_identify(&settings, &who));
-    CHECK_OK(boot_join(&settings, &who, 1, &log, &s->segment));
+    CHECK_OK(boot_join(&settings, &who, 1, &log, &s->segment, &meeting));
+    s->job = (control){&s->segment, NULL, (uint32_t)who.rank};
+    static config kept; /* the network looks at it as long as it lives */
+    kept = settings;
+    if (meeting.door != NULL)
+        CHECK_OK(network_open(&meeting, &kept, &who, 1, &log, &s->segment, &s->job.network));
+    else
+        s->table = &transport_shm; /* a single rank has no network */
     for (int r = 0; r < who.size; r++)
         s->ranks[r] = (uint16_t)r;
-    s->group = (control_group){&s->segment, 0, (uint16_t)who.size, (uint16_t)who.rank, s->ranks};
+    s->group = (control_group){&s->job, 0, (uint16_t)who.size, (uint16_t)who.rank, s->ranks, 0};
     for (uint32_t c = 0; c < CHANNELS; c++) {
-        CHECK_OK(table->open(&s->group, c, &s->channels[c]));
-        CHECK(s->channels[c]->table == table);
+        CHECK_OK(s->table->open(&s->group, c, &s->channels[c]));
+        CHECK(s->channels[c]->table == s->table);
         CHECK(s->channels[c]->group == &s->group);
     }
+    connect_all(s);
     meet();
 }
 
@@ -54,6 +128,7 @@ static void close_station(station *s)
     for (uint32_t c = 0; c < CHANNELS; c++)
         s->table->close(s->channels[c]);
     s->table->close(NULL);
+    network_close(s->job.network);
     segment_close(&s->segment);
 }
 
@@ -75,11 +150,34 @@ static bool send_some(station *s, uint32_t channel, uint16_t peer, stream *progr
     bytes = bytes < rest ? bytes : rest;
     for (size_t i = 0; i < bytes; i++)
         data[i] = byte_of(channel, s->group.index, peer, progress->sent + i);
-    const size_t taken = s->table->send(s->channels[channel], peer, data, bytes);
+    /* in two parts, one of them empty now and then */
+    const size_t first = roll_below(d, bytes + 1);
+    const struct iovec parts[] = {{data, first}, {data + first, bytes - first}};
+    const size_t taken = s->table->send(s->channels[channel], peer, parts, 2);
     memset(data, 0xee, bytes); /* it was copied: our memory is free */
     CHECK(taken <= bytes);
     progress->sent += taken;
     return taken > 0;
+}
+
+static void check_bytes(const station *s, uint32_t channel, uint16_t peer, size_t at,
+                        const uint8_t *data, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        if (data[i] != byte_of(channel, peer, s->group.index, at + i))
+            rank_fail(__FILE__, __LINE__, "byte %zu from rank %u on channel %u is wrong", at + i,
+                      peer, channel);
+}
+
+static bool receive_copy(station *s, uint32_t channel, uint16_t peer, stream *progress,
+                         size_t bytes)
+{
+    static uint8_t data[STREAM_BYTES];
+    const size_t got = s->table->receive(s->channels[channel], peer, data, bytes);
+    CHECK(got > 0 && got <= bytes);
+    check_bytes(s, channel, peer, progress->received, data, got);
+    progress->received += got;
+    return true;
 }
 
 static bool receive_some(station *s, uint32_t channel, uint16_t peer, stream *progress, dice *d)
@@ -89,14 +187,12 @@ static bool receive_some(station *s, uint32_t channel, uint16_t peer, stream *pr
     if (bytes == 0)
         return false;
     CHECK(bytes <= STREAM_BYTES - progress->received);
+    if (roll_below(d, 3) == 0)
+        return receive_copy(s, channel, peer, progress, 1 + roll_below(d, bytes));
     CHECK(s->table->peek(s->channels[channel], peer, &again) >= bytes);
     CHECK(again == data); /* it stays until it is consumed */
     const size_t part = 1 + roll_below(d, bytes);
-    for (size_t i = 0; i < part; i++)
-        if (((const uint8_t *)data)[i] !=
-            byte_of(channel, peer, s->group.index, progress->received + i))
-            rank_fail(__FILE__, __LINE__, "byte %zu from rank %u on channel %u is wrong",
-                      progress->received + i, peer, channel);
+    check_bytes(s, channel, peer, progress->received, data, part);
     s->table->consume(s->channels[channel], peer, part);
     progress->received += part;
     return true;
@@ -110,7 +206,7 @@ static void stream_everywhere(int rank, int size, const void *argument)
     dice d = {(unsigned long long)rank + 5};
     open_station(&s, argument);
     for (bool done = false; !done;) {
-        bool moved = false;
+        bool moved = control_pump(&s.job);
         done = true;
         for (uint32_t c = 0; c < CHANNELS; c++) {
             for (uint16_t peer = 0; peer < size; peer++) {
@@ -132,6 +228,22 @@ static void stream_everywhere(int rank, int size, const void *argument)
     close_station(&s);
 }
 
+/* Until nothing is taken any more, however often it is tried. */
+static size_t fill(station *s, uint32_t channel, uint16_t peer)
+{
+    static uint8_t data[100000];
+    size_t taken = 0;
+    for (int refused = 0; refused < PATIENCE; refused++) {
+        const size_t last =
+            s->table->send(s->channels[channel], peer, &(struct iovec){data, sizeof data}, 1);
+        taken += last;
+        if (last > 0)
+            refused = 0;
+        sched_yield();
+    }
+    return taken;
+}
+
 /* A stream that nobody reads takes some bytes and then no more; the other channels go on. */
 static void fill_a_stream(int rank, int size, const void *argument)
 {
@@ -139,37 +251,37 @@ static void fill_a_stream(int rank, int size, const void *argument)
     static uint8_t data[1000];
     station s;
     open_station(&s, argument);
-    transport_channel *full = s.channels[0], *other = s.channels[1];
+    const uint16_t peer = (uint16_t)(1 - rank);
     const void *at;
-    CHECK_EQUAL(s.table->peek(full, (uint16_t)(1 - rank), &at), 0);
-    CHECK_EQUAL(s.table->send(full, (uint16_t)(1 - rank), data, 0), 0);
+    CHECK_EQUAL(s.table->peek(s.channels[0], peer, &at), 0);
+    CHECK_EQUAL(s.table->send(s.channels[0], peer, &(struct iovec){data, 0}, 1), 0);
     meet();
-    size_t taken = 0, total = 0, last;
+    _Atomic int *filled = job_counter(0); /* in units of 8 bytes */
     if (rank == 0) {
-        do {
-            last = s.table->send(full, 1, data, sizeof data);
-            taken += last;
-        } while (last == sizeof data);
+        const size_t taken = fill(&s, 0, 1);
         CHECK(taken > 0);
-        CHECK_EQUAL(s.table->send(full, 1, data, sizeof data), 0);
-        CHECK_EQUAL(s.table->send(other, 1, data, 10), 10);
+        atomic_store(filled, (int)(taken / 8));
+        send_whole(&s, 1, 1, data, 10);
     }
     meet();
     if (rank == 1) {
-        CHECK_EQUAL(s.table->peek(other, 0, &at), 10);
-        s.table->consume(other, 0, 10);
-        CHECK_EQUAL(s.table->peek(other, 0, &at), 0);
-        for (size_t bytes; (bytes = s.table->peek(full, 0, &at)) > 0; total += bytes)
-            s.table->consume(full, 0, bytes);
-        CHECK(total > 0);
+        receive_whole(&s, 1, 0, data, 10);
+        CHECK_EQUAL(s.table->peek(s.channels[1], 0, &at), 0);
+        size_t total = 0;
+        while (total / 8 < (size_t)atomic_load(filled)) {
+            const size_t bytes = s.table->peek(s.channels[0], 0, &at);
+            s.table->consume(s.channels[0], 0, bytes);
+            total += bytes;
+        }
     }
     meet();
     if (rank == 0)
-        CHECK_EQUAL(s.table->send(full, 1, data, 100), 100);
+        send_whole(&s, 0, 1, data, 100);
     close_station(&s);
 }
 
-/* Lengths divisible by 8 keep every message aligned, also around the end of the memory. */
+/* Where a multiple of 8 bytes has come before, the next one is aligned, also around the end of the
+ * memory. */
 static void keep_alignment(int rank, int size, const void *argument)
 {
     (void)size;
@@ -179,18 +291,16 @@ static void keep_alignment(int rank, int size, const void *argument)
     open_station(&s, argument);
     for (size_t moved = 0; moved < STREAM_BYTES;) {
         size_t rest = STREAM_BYTES - moved, part = 8 * (1 + roll_below(&d, 900));
+        part = part < rest ? part : rest;
         if (rank == 0) {
-            part = s.table->send(s.channels[0], 1, data, part < rest ? part : rest);
+            send_whole(&s, 0, 1, data, part);
         } else {
             const void *at;
-            const size_t bytes = s.table->peek(s.channels[0], 0, &at);
-            CHECK_EQUAL((uintptr_t)at % 8, 0);
-            CHECK_EQUAL(bytes % 8, 0);
+            const size_t bytes = s.table->peek(s.channels[0], 0, &at) / 8 * 8;
             part = part < bytes ? part : bytes;
-            if (part > 0)
-                s.table->consume(s.channels[0], 0, part);
+            CHECK(part == 0 || (uintptr_t)at % 8 == 0);
+            s.table->consume(s.channels[0], 0, part);
         }
-        CHECK_EQUAL(part % 8, 0);
         moved += part;
         sched_yield();
     }
@@ -232,15 +342,20 @@ static void read_peer_memory(int rank, int size, const void *argument)
 
 /* ---- over all transports --------------------------------------------------------------------- */
 
-static const transport_table *const transports[] = {&transport_shm};
-#define TRANSPORTS (sizeof transports / sizeof transports[0])
+static const form forms[] = {
+    {"shm", &transport_shm, NULL, NULL, 0},
+    {"tcp", &transport_tcp, "RUEDA_TRANSPORT", "tcp", 0},
+    {"tcp encrypted", &transport_tcp, "RUEDA_ENCRYPT", "1", 1},
+    {"tcp and shm, two ranks a host", &transport_tcp, NULL, NULL, 2},
+};
+#define FORMS (sizeof forms / sizeof forms[0])
 
 static void on_all_transports(job_body body, int least, int most)
 {
-    for (size_t i = 0; i < TRANSPORTS; i++) {
-        print_message("%s\n", transports[i]->name);
+    for (size_t i = 0; i < FORMS; i++) {
+        print_message("%s\n", forms[i].name);
         for (int ranks = least; ranks <= most; ranks++)
-            run_ranks(ranks, body, transports[i]);
+            run_ranks(ranks, body, &forms[i]);
     }
 }
 

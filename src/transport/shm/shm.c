@@ -18,7 +18,7 @@ static rueda_status shm_open(const control_group *group, uint32_t number,
     shm_channel *c = calloc(1, sizeof *c + group->size * sizeof c->peers[0]);
     if (c == NULL)
         return status_fail(RUEDA_ERR_MEMORY, "out of memory for a channel");
-    segment *s = group->segment;
+    const segment *s = group->job->segment;
     c->number = number;
     for (uint16_t i = 0; i < group->size; i++) {
         const uint32_t rank = group->ranks[i];
@@ -40,7 +40,7 @@ static void shm_close(transport_channel *channel)
 static segment_ring *ring_between(transport_channel *channel, uint16_t writer, uint16_t reader)
 {
     const control_group *g = channel->group;
-    return segment_ring_at(g->segment, g->ranks[writer], g->set, ((shm_channel *)channel)->number,
+    return segment_ring_at(g->job->segment, g->ranks[writer], g->set, ((shm_channel *)channel)->number,
                            g->ranks[reader]);
 }
 
@@ -52,9 +52,9 @@ static bool commit_once(shm_channel *c)
     const uint32_t rank = g->ranks[g->index];
     if (c->committed)
         return true;
-    const rueda_status status = segment_commit_rings(g->segment, rank, g->set, c->number);
+    const rueda_status status = segment_commit_rings(g->job->segment, rank, g->set, c->number);
     if (status != RUEDA_OK)
-        control_abort(g->segment, status, (int)rank, status_text());
+        control_abort(g->job, status, (int)rank, status_text());
     c->committed = status == RUEDA_OK;
     return c->committed;
 }
@@ -64,7 +64,17 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-static size_t shm_send(transport_channel *channel, uint16_t peer, const void *data, size_t bytes)
+/* Copies bytes to `at`, around the end of the ring. */
+static void put(segment_ring *ring, uint64_t at, const uint8_t *data, size_t bytes)
+{
+    const size_t start = (size_t)(at % SEGMENT_RING_BYTES);
+    const size_t before_end = smaller(bytes, SEGMENT_RING_BYTES - start);
+    memcpy(ring->bytes + start, data, before_end);
+    memcpy(ring->bytes, data + before_end, bytes - before_end);
+}
+
+static size_t shm_send(transport_channel *channel, uint16_t peer, const struct iovec *parts,
+                       int count)
 {
     if (!commit_once((shm_channel *)channel))
         return 0;
@@ -72,15 +82,17 @@ static size_t shm_send(transport_channel *channel, uint16_t peer, const void *da
     const uint64_t written = atomic_load_explicit(&ring->written, memory_order_relaxed);
     const uint64_t consumed = atomic_load_explicit(&ring->consumed, memory_order_acquire);
     const size_t room = SEGMENT_RING_BYTES - (size_t)(written - consumed);
-    const size_t taken = smaller(bytes, room);
-    const size_t start = (size_t)(written % SEGMENT_RING_BYTES);
-    const size_t before_end = smaller(taken, SEGMENT_RING_BYTES - start);
-    memcpy(ring->bytes + start, data, before_end);
-    memcpy(ring->bytes, (const uint8_t *)data + before_end, taken - before_end);
+    size_t taken = 0;
+    for (int i = 0; i < count && taken < room; i++) {
+        const size_t bytes = smaller(parts[i].iov_len, room - taken);
+        if (bytes > 0)
+            put(ring, written + taken, parts[i].iov_base, bytes);
+        taken += bytes;
+    }
     if (taken == 0)
         return 0;
     atomic_store_explicit(&ring->written, written + taken, memory_order_release);
-    control_notify_rank(channel->group->segment, channel->group->ranks[peer]);
+    control_notify_rank(channel->group->job, channel->group->ranks[peer]);
     return taken;
 }
 
@@ -99,7 +111,27 @@ static void shm_consume(transport_channel *channel, uint16_t peer, size_t bytes)
     segment_ring *ring = ring_between(channel, peer, channel->group->index);
     const uint64_t consumed = atomic_load_explicit(&ring->consumed, memory_order_relaxed);
     atomic_store_explicit(&ring->consumed, consumed + bytes, memory_order_release);
-    control_notify_rank(channel->group->segment, channel->group->ranks[peer]);
+    control_notify_rank(channel->group->job, channel->group->ranks[peer]);
 }
 
-const transport_table transport_shm = {"shm", shm_open, shm_close, shm_send, shm_peek, shm_consume};
+static size_t shm_receive(transport_channel *channel, uint16_t peer, void *to, size_t bytes)
+{
+    const void *data;
+    const size_t taken = smaller(shm_peek(channel, peer, &data), bytes);
+    if (taken == 0)
+        return 0;
+    memcpy(to, data, taken);
+    shm_consume(channel, peer, taken);
+    return taken;
+}
+
+/* What a peer wrote before it left is in the memory when we know that it left. */
+static bool shm_ended(transport_channel *channel, uint16_t peer)
+{
+    (void)channel;
+    (void)peer;
+    return true;
+}
+
+const transport_table transport_shm = {"shm",    shm_open,    shm_close,   shm_send,
+                                       shm_peek, shm_consume, shm_receive, shm_ended};

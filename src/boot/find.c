@@ -1,0 +1,255 @@
+/* find.c: what a rank needs before the meeting: the job's key, a door of its own, and the way to
+ * rank 0. */
+#include "boot/boot.h"
+#include "boot/handover.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MEET_PORTS 16        /* rank 0 takes the first free of so many */
+#define FILE_PREFIX "file:"  /* of RUEDA_MEET */
+#define FILE_POLL_NS 5000000 /* between two looks for the file */
+
+/* What rank 0 hands to the ranks of its host where nothing else says where to meet. */
+typedef struct invitation {
+    net_address where;
+    uint8_t key[NET_KEY_BYTES];
+} invitation;
+
+_Static_assert(sizeof(invitation) <= HANDOVER_BYTES, "an invitation is handed over in one piece");
+
+static const char *file_of(const config *settings)
+{
+    const char *text = settings->meet.text;
+    return strncmp(text, FILE_PREFIX, strlen(FILE_PREFIX)) == 0 ? text + strlen(FILE_PREFIX) : NULL;
+}
+
+/* ---- The key --------------------------------------------------------------------------------- */
+
+static rueda_status find_key(const config *settings, const boot_identity *who, net_identity *me)
+{
+    if (settings->key.text[0] != '\0') {
+        if (!net_key_parse(settings->key.text, me->key))
+            return status_fail(RUEDA_ERR_CONFIG, "rank %d: RUEDA_KEY is not %d hexadecimal digits",
+                               who->rank, 2 * NET_KEY_BYTES);
+        return RUEDA_OK;
+    }
+    if (settings->key_file.text[0] != '\0')
+        return net_key_read(settings->key_file.text, me->key);
+    if (settings->insecure || settings->meet.text[0] == '\0')
+        return RUEDA_OK; /* on one host the invitation brings it */
+    return status_fail(RUEDA_ERR_CONFIG,
+                       "rank %d: several hosts need a secret: start with `rueda run`, or give all "
+                       "ranks the same RUEDA_KEY_FILE (mode 600), or say RUEDA_INSECURE=1",
+                       who->rank);
+}
+
+/* ---- The door -------------------------------------------------------------------------------- */
+
+static rueda_status parse_ports(const config *settings, uint16_t *first, uint16_t *last)
+{
+    const char *text = settings->ports.text;
+    unsigned from = 0, to = 0;
+    char rest;
+    *first = *last = 0;
+    if (text[0] == '\0')
+        return RUEDA_OK;
+    const int found = sscanf(text, "%u-%u%c", &from, &to, &rest);
+    if (found == 1 && strchr(text, '-') == NULL)
+        to = from;
+    else if (found != 2)
+        from = 0;
+    if (from == 0 || to < from || to > 65535)
+        return status_fail(RUEDA_ERR_CONFIG, "RUEDA_PORTS=%s is not FIRST-LAST, such as 30000-30100",
+                           text);
+    *first = (uint16_t)from;
+    *last = (uint16_t)to;
+    return RUEDA_OK;
+}
+
+/* Rank 0 listens where the others were told to look, everybody else anywhere. */
+static rueda_status open_door(const config *settings, const boot_identity *who,
+                              const net_address *told, const logger *log, boot_meeting *m,
+                              uint16_t *port)
+{
+    uint16_t first, last;
+    int listener;
+    rueda_status status = parse_ports(settings, &first, &last);
+    if (status == RUEDA_OK && settings->interface.text[0] != '\0')
+        status = net_interface(settings->interface.text, &m->own);
+    if (status != RUEDA_OK)
+        return status;
+    if (who->rank == 0 && told->port != 0) {
+        first = told->port;
+        last = (uint16_t)(told->port > 65535 - MEET_PORTS ? 65535 : told->port + MEET_PORTS - 1);
+    }
+    status = net_listen(m->own.family == 0 ? NULL : &m->own, first, last, &listener, port);
+    if (status != RUEDA_OK)
+        return status;
+    return net_door_open(&m->identity, listener, log, &m->door);
+}
+
+/* ---- The way to rank 0 ----------------------------------------------------------------------- */
+
+/* One host: rank 0 tells the others, and gives them a key if there is none. */
+static rueda_status invite(const config *settings, const boot_identity *who, uint64_t generation,
+                           uint16_t port, const logger *log, boot_meeting *m)
+{
+    const handover h = {settings, generation, "meeting", 0};
+    handover_gift gift = {.fd = -1, .bytes = sizeof(invitation)};
+    invitation card = {.where = m->own};
+    if (card.where.family == 0)
+        card.where = (net_address){.family = 4, .ip = {127, 0, 0, 1}};
+    card.where.port = port;
+    memcpy(card.key, m->identity.key, sizeof card.key);
+    memcpy(gift.data, &card, sizeof card);
+    bool *takes = malloc((size_t)who->size * sizeof *takes);
+    if (takes == NULL)
+        return status_fail(RUEDA_ERR_MEMORY, "rank 0: out of memory in rueda_init");
+    for (int r = 0; r < who->size; r++)
+        takes[r] = r != 0;
+    const rueda_status status = handover_give(&h, takes, who->size, &gift, log);
+    free(takes);
+    return status;
+}
+
+static rueda_status accept_invitation(const config *settings, const boot_identity *who,
+                                      uint64_t generation, boot_meeting *m, net_address *where)
+{
+    const handover h = {settings, generation, "meeting", 0};
+    handover_gift gift;
+    invitation card;
+    const rueda_status status = handover_take(&h, who->rank, &gift);
+    if (status != RUEDA_OK)
+        return status;
+    memcpy(&card, gift.data, sizeof card);
+    memcpy(m->identity.key, card.key, sizeof card.key);
+    *where = card.where;
+    return RUEDA_OK;
+}
+
+static void make_key(net_identity *me)
+{
+    char text[2 * NET_KEY_BYTES + 1];
+    net_key_make(text);
+    net_key_parse(text, me->key);
+}
+
+/* Rank 0 writes its address to a file of its own, then gives it its name: readers see all or nothing. */
+static rueda_status write_file(const char *path, uint64_t generation, uint16_t port,
+                               const boot_meeting *m)
+{
+    net_address own = m->own;
+    char text[NET_TEXT], draft[CONFIG_TEXT_MAX + 16];
+    if (own.family == 0) {
+        const rueda_status status = net_interface("0.0.0.0/0,::/0", &own);
+        if (status != RUEDA_OK)
+            return status;
+    }
+    own.port = port;
+    snprintf(draft, sizeof draft, "%s.new", path);
+    const int fd = open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0 || dprintf(fd, "%llu %s\n", (unsigned long long)generation,
+                          net_format(&own, text)) < 0 ||
+        close(fd) != 0 || rename(draft, path) != 0)
+        return status_fail_errno(RUEDA_ERR_SYSTEM, "rank 0: cannot write %s (RUEDA_MEET)", path);
+    return RUEDA_OK;
+}
+
+static bool read_file(const char *path, uint64_t generation, net_address *where)
+{
+    char text[NET_TEXT] = "";
+    unsigned long long found = 0;
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return false;
+    const bool complete = fscanf(file, "%llu %79s", &found, text) == 2;
+    fclose(file);
+    return complete && found == generation && net_resolve(text, 0, where) == RUEDA_OK;
+}
+
+static rueda_status await_file(const char *path, int rank, uint64_t generation,
+                               uint64_t deadline_ns, net_address *where)
+{
+    while (!read_file(path, generation, where)) {
+        if (os_now_ns() > deadline_ns)
+            return status_fail(RUEDA_ERR_TIMEOUT,
+                               "rank %d: rank 0 has not written its address to %s (RUEDA_MEET) in "
+                               "time; see why it did not start, or raise RUEDA_START_TIMEOUT",
+                               rank, path);
+        nanosleep(&(struct timespec){0, FILE_POLL_NS}, NULL);
+    }
+    return RUEDA_OK;
+}
+
+/* ---- All together ---------------------------------------------------------------------------- */
+
+static rueda_status find_as_first(const config *settings, const boot_identity *who,
+                                  uint64_t generation, const net_address *told, const logger *log,
+                                  boot_meeting *m, boot_host *host)
+{
+    const bool invites = settings->meet.text[0] == '\0';
+    if (invites && settings->key.text[0] == '\0' && settings->key_file.text[0] == '\0')
+        make_key(&m->identity);
+    rueda_status status = open_door(settings, who, told, log, m, &host->port);
+    if (status != RUEDA_OK)
+        return status;
+    if (file_of(settings) != NULL)
+        return write_file(file_of(settings), generation, host->port, m);
+    /* whom the invitation did not reach the meeting will miss, too, and tell those who came */
+    if (invites && invite(settings, who, generation, host->port, log, m) == RUEDA_ERR_MEMORY)
+        return RUEDA_ERR_MEMORY;
+    return RUEDA_OK;
+}
+
+static rueda_status find_as_other(const config *settings, const boot_identity *who,
+                                  uint64_t generation, uint64_t deadline_ns, net_address *where,
+                                  const logger *log, boot_meeting *m, boot_host *host)
+{
+    rueda_status status = RUEDA_OK;
+    if (settings->meet.text[0] == '\0')
+        status = accept_invitation(settings, who, generation, m, where);
+    else if (file_of(settings) != NULL)
+        status = await_file(file_of(settings), who->rank, generation, deadline_ns, where);
+    else
+        host->ports = MEET_PORTS;
+    return status == RUEDA_OK ? open_door(settings, who, where, log, m, &host->port) : status;
+}
+
+static rueda_status start_identity(const config *settings, const boot_identity *who,
+                                   uint64_t generation, net_identity *me)
+{
+    *me = (net_identity){.generation = generation,
+                         .rank = (uint32_t)who->rank,
+                         .encrypt = settings->encrypt != 0};
+    snprintf(me->job, sizeof me->job, "%.63s", settings->job.text);
+    return find_key(settings, who, me);
+}
+
+rueda_status find_meeting(const config *settings, const boot_identity *who, uint64_t generation,
+                          uint64_t deadline_ns, const logger *log, boot_meeting *m)
+{
+    net_address where = {0};
+    boot_host host = {.where = &where, .ports = 1};
+    rueda_status status = start_identity(settings, who, generation, &m->identity);
+    if (status == RUEDA_OK && settings->meet.text[0] != '\0' && file_of(settings) == NULL) {
+        status = net_resolve(settings->meet.text, 0, &where);
+        if (status == RUEDA_OK && where.port == 0)
+            status = status_fail(RUEDA_ERR_CONFIG, "RUEDA_MEET=%s has no port: write HOST:PORT",
+                                 settings->meet.text);
+    }
+    if (status == RUEDA_OK)
+        status = who->rank == 0
+                     ? find_as_first(settings, who, generation, &where, log, m, &host)
+                     : find_as_other(settings, who, generation, deadline_ns, &where, log, m, &host);
+    if (status == RUEDA_OK)
+        status = meeting_hold(settings, who, &host, deadline_ns, m);
+    if (who->rank == 0 && file_of(settings) != NULL)
+        unlink(file_of(settings));
+    return status;
+}
