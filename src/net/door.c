@@ -148,8 +148,6 @@ static void seat(net_door *door, int fd, const net_address *peer, uint64_t now_n
     struct epoll_event event = {.events = EPOLLIN, .data.u32 = (uint32_t)(g - door->guests)};
     if (epoll_ctl(door->epoll, EPOLL_CTL_ADD, fd, &event) != 0)
         dismiss(door, g, PROOF_CROWDED, "it cannot be waited for");
-    else
-        attend(door, g, now_ns); /* the hello may be there; it cannot be complete yet */
 }
 
 /* ---- Accepting ------------------------------------------------------------------------------- */
