@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sodium.h>
@@ -13,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #define DISCARD_BYTES (1 << 30) /* more than any receive buffer holds */
@@ -186,11 +184,20 @@ static void expire(net_link *link)
         refuse(link, PROOF_SLOW, "it did not prove within the time limit that it has the key");
 }
 
+static bool start_sealing(net_link *link)
+{
+    proof_session session;
+    proof_derive(&link->shake->me, &link->shake->said, &session);
+    link->seal = seal_make(&session, link->shake->is_host);
+    sodium_memzero(&session, sizeof session);
+    return link->seal != NULL;
+}
+
 static void open_link(net_link *link)
 {
     link->purpose = link->shake->purpose;
-    if (link->shake->me.encrypt) {
-        refuse(link, PROOF_GARBAGE, "encryption is not built yet");
+    if (link->shake->me.encrypt && !start_sealing(link)) {
+        refuse(link, PROOF_CROWDED, "out of memory for encryption");
         return;
     }
     end_proof(link);
@@ -199,6 +206,7 @@ static void open_link(net_link *link)
 
 net_state net_link_progress(net_link *link, uint64_t now_ns)
 {
+    link_push(link);
     if (link->state != NET_WAITS)
         return link->state;
     switch (handshake_step(link->shake, link->fd)) {
@@ -240,7 +248,9 @@ int net_link_fd(const net_link *link)
 
 bool net_link_wants_write(const net_link *link)
 {
-    return link->shake != NULL && handshake_sends(link->shake);
+    if (link->shake != NULL)
+        return handshake_sends(link->shake);
+    return link->state == NET_OPEN && link->seal != NULL && seal_waits(link->seal);
 }
 
 const net_purpose *net_link_purpose(const net_link *link)
@@ -271,61 +281,6 @@ void net_link_set_buffers(net_link *link, size_t bytes)
     setsockopt(link->fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
 }
 
-/* ---- Bytes ----------------------------------------------------------------------------------- */
-
-static ssize_t break_link(net_link *link, const char *why)
-{
-    if (link->state == NET_OPEN)
-        snprintf(link->why, sizeof link->why, "%s", why);
-    link->state = NET_BROKEN;
-    return -1;
-}
-
-ssize_t net_link_send(net_link *link, const struct iovec *parts, int count)
-{
-    if (link->state != NET_OPEN)
-        return link->state == NET_WAITS ? 0 : -1;
-    const struct msghdr message = {.msg_iov = (struct iovec *)parts,
-                                   .msg_iovlen = (size_t)(count > IOV_MAX ? IOV_MAX : count)};
-    for (;;) {
-        const ssize_t sent = sendmsg(link->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (sent >= 0)
-            return sent;
-        if (errno == EAGAIN || errno == EWOULDBLOCK)
-            return 0;
-        if (errno != EINTR)
-            return break_link(link, strerror(errno));
-    }
-}
-
-ssize_t net_link_receive(net_link *link, void *to, size_t bytes)
-{
-    /* what arrived before a failed send is still there to be read */
-    if (link->state == NET_WAITS || (bytes == 0 && link->state == NET_OPEN))
-        return 0;
-    if (link->state == NET_REFUSED || link->ended)
-        return -1;
-    for (;;) {
-        const ssize_t received = recv(link->fd, to, bytes, MSG_DONTWAIT);
-        if (received > 0)
-            return received;
-        if (received < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-            return 0;
-        if (received < 0 && errno == EINTR)
-            continue;
-        link->ended = true;
-        return break_link(link, received == 0 ? "the other end closed it" : strerror(errno));
-    }
-}
-
-bool net_link_flushed(net_link *link)
-{
-    int waiting = 0;
-    if (link->state != NET_OPEN)
-        return true;
-    return ioctl(link->fd, SIOCOUTQ, &waiting) != 0 || waiting == 0;
-}
-
 /* ---- End ------------------------------------------------------------------------------------- */
 
 /* A close with unread bytes would reset the connection, and the other end could lose what we sent.
@@ -347,6 +302,7 @@ void net_link_close(net_link *link)
     if (link->fd >= 0)
         close_socket(link);
     end_proof(link);
+    seal_free(link->seal);
     free(link);
 }
 

@@ -3,6 +3,7 @@
 #define RUEDA_NET_LINK_H
 
 #include "net/handshake.h"
+#include "net/seal.h"
 
 #define LINK_WHY 200 /* bytes of the reason, with the terminating zero */
 
@@ -15,6 +16,7 @@ struct net_link {
     net_purpose purpose;
     net_address peer;
     handshake *shake; /* NULL as soon as the link is open or refused */
+    seal *seal;       /* NULL: nothing is encrypted */
     char why[LINK_WHY];
 };
 
@@ -24,5 +26,8 @@ rueda_status link_host(const net_identity *me, int fd, const net_address *peer,
 
 /* Whether the caller has sent a hello that only one who has the key can have made (or recorded). */
 bool link_is_credible(const net_link *link);
+
+/* Sends on what waits sealed inside an open link; the link may break by it. */
+void link_push(net_link *link);
 
 #endif

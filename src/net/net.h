@@ -112,9 +112,11 @@ bool net_link_local(const net_link *link, net_address *address); /* our end */
 bool net_link_peer(const net_link *link, net_address *address);  /* the other end */
 
 /* Gathered write on an open link. Returns the bytes taken (the caller's memory is free), 0 when there
- * is no room now, -1 when the link is broken. */
+ * is no room now, -1 when the link is broken. With encryption some of what was taken may wait in the
+ * link: any call on it when the socket has room again (net_link_wants_write) moves it on. */
 ssize_t net_link_send(net_link *link, const struct iovec *parts, int count);
-/* Up to `bytes` bytes; 0: none now; -1: broken, and all that had arrived was delivered before. */
+/* Up to `bytes` bytes; 0: none now; -1: broken, and all that had arrived was delivered before. With
+ * encryption the link may hold bytes while its descriptor is not readable: receive until 0 comes. */
 ssize_t net_link_receive(net_link *link, void *to, size_t bytes);
 /* Whether all that was sent has been acknowledged by the other host: closing loses nothing. Moves
  * sealed records that still wait in the link on. A broken link has nothing to wait for: true. */

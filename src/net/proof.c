@@ -1,6 +1,8 @@
 /* proof.c: builds and checks the messages of the proof. All numbers are little-endian. */
 #include "net/proof.h"
 
+#include "net/bytes.h"
+
 #include <assert.h>
 #include <sodium.h>
 #include <string.h>
@@ -47,28 +49,6 @@ static_assert(AT_ANSWER_MAC + PROOF_MAC == PROOF_ANSWER, "the fields fill the an
 /* Flags of a hello. */
 enum { FLAG_ENCRYPT = 1, FLAG_AES = 2, FLAGS_KNOWN = 3 };
 
-static void put32(uint8_t *at, uint32_t value)
-{
-    for (int i = 0; i < 4; i++)
-        at[i] = (uint8_t)(value >> 8 * i);
-}
-
-static void put64(uint8_t *at, uint64_t value)
-{
-    put32(at, (uint32_t)value);
-    put32(at + 4, (uint32_t)(value >> 32));
-}
-
-static uint32_t get32(const uint8_t *at)
-{
-    return at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
-}
-
-static uint64_t get64(const uint8_t *at)
-{
-    return get32(at) | (uint64_t)get32(at + 4) << 32;
-}
-
 /* The keyed hash of the label and the first `bytes` of what was said. */
 static void authenticate(const net_identity *me, const char label[LABEL_BYTES],
                          const proof_transcript *said, size_t bytes, uint8_t *mac, size_t mac_bytes)
@@ -102,16 +82,16 @@ void proof_make_hello(const net_identity *me, const net_purpose *purpose, bool h
     uint8_t *hello = said->hello;
     memset(hello, 0, sizeof said->hello);
     memcpy(hello, hello_magic, MAGIC_BYTES);
-    put32(hello + AT_VERSION, PROOF_VERSION);
-    put32(hello + AT_FLAGS, (me->encrypt ? FLAG_ENCRYPT : 0u) | (has_aes ? FLAG_AES : 0u));
+    bytes_put32(hello + AT_VERSION, PROOF_VERSION);
+    bytes_put32(hello + AT_FLAGS, (me->encrypt ? FLAG_ENCRYPT : 0u) | (has_aes ? FLAG_AES : 0u));
     hash_job(me, hello + AT_JOB);
-    put64(hello + AT_GENERATION, me->generation);
-    put64(hello + AT_EPOCH, purpose->epoch);
-    put32(hello + AT_ROLE, purpose->role);
-    put32(hello + AT_FROM, purpose->from);
-    put32(hello + AT_TO, purpose->to);
-    put32(hello + AT_SET, purpose->set);
-    put32(hello + AT_CHANNEL, purpose->channel);
+    bytes_put64(hello + AT_GENERATION, me->generation);
+    bytes_put64(hello + AT_EPOCH, purpose->epoch);
+    bytes_put32(hello + AT_ROLE, purpose->role);
+    bytes_put32(hello + AT_FROM, purpose->from);
+    bytes_put32(hello + AT_TO, purpose->to);
+    bytes_put32(hello + AT_SET, purpose->set);
+    bytes_put32(hello + AT_CHANNEL, purpose->channel);
     memcpy(hello + AT_NONCE, nonce, PROOF_NONCE);
     authenticate(me, hello_label, said, AT_MAC, hello + AT_MAC, PROOF_MAC);
 }
@@ -121,7 +101,7 @@ static proof_verdict check_start(const uint8_t *message, size_t bytes,
 {
     if (memcmp(message, magic, bytes < MAGIC_BYTES ? bytes : MAGIC_BYTES) != 0)
         return PROOF_GARBAGE;
-    if (bytes >= PROOF_PREFIX && get32(message + AT_VERSION) != PROOF_VERSION)
+    if (bytes >= PROOF_PREFIX && bytes_get32(message + AT_VERSION) != PROOF_VERSION)
         return PROOF_WRONG_VERSION;
     return PROOF_GOOD;
 }
@@ -133,12 +113,12 @@ proof_verdict proof_check_prefix(const proof_transcript *said, size_t bytes)
 
 static net_purpose read_purpose(const uint8_t *hello)
 {
-    return (net_purpose){.role = get32(hello + AT_ROLE),
-                         .from = get32(hello + AT_FROM),
-                         .to = get32(hello + AT_TO),
-                         .set = get32(hello + AT_SET),
-                         .channel = get32(hello + AT_CHANNEL),
-                         .epoch = get64(hello + AT_EPOCH)};
+    return (net_purpose){.role = bytes_get32(hello + AT_ROLE),
+                         .from = bytes_get32(hello + AT_FROM),
+                         .to = bytes_get32(hello + AT_TO),
+                         .set = bytes_get32(hello + AT_SET),
+                         .channel = bytes_get32(hello + AT_CHANNEL),
+                         .epoch = bytes_get64(hello + AT_EPOCH)};
 }
 
 proof_verdict proof_check_hello(const net_identity *me, const proof_transcript *said,
@@ -153,14 +133,14 @@ proof_verdict proof_check_hello(const net_identity *me, const proof_transcript *
     hash_job(me, job);
     if (sodium_memcmp(hello + AT_JOB, job, sizeof job) != 0)
         return PROOF_WRONG_JOB;
-    if (get64(hello + AT_GENERATION) != me->generation)
+    if (bytes_get64(hello + AT_GENERATION) != me->generation)
         return PROOF_WRONG_GENERATION;
     if (!is_authentic(me, hello_label, said, AT_MAC))
         return PROOF_WRONG_KEY;
-    const uint32_t flags = get32(hello + AT_FLAGS);
+    const uint32_t flags = bytes_get32(hello + AT_FLAGS);
     if ((flags & ~(uint32_t)FLAGS_KNOWN) != 0 || memcmp(hello + AT_SPARE, spare, sizeof spare) != 0)
         return PROOF_GARBAGE;
-    if (((flags & FLAG_ENCRYPT) != 0) != me->encrypt || get32(hello + AT_TO) != me->rank)
+    if (((flags & FLAG_ENCRYPT) != 0) != me->encrypt || bytes_get32(hello + AT_TO) != me->rank)
         return PROOF_WRONG_PURPOSE;
     *purpose = read_purpose(hello);
     return PROOF_GOOD;
@@ -168,7 +148,7 @@ proof_verdict proof_check_hello(const net_identity *me, const proof_transcript *
 
 static proof_cipher choose_cipher(const uint8_t *hello, bool has_aes)
 {
-    const uint32_t flags = get32(hello + AT_FLAGS);
+    const uint32_t flags = bytes_get32(hello + AT_FLAGS);
     if ((flags & FLAG_ENCRYPT) == 0)
         return PROOF_PLAIN;
     return has_aes && (flags & FLAG_AES) != 0 ? PROOF_AES256GCM : PROOF_CHACHA20;
@@ -179,8 +159,8 @@ void proof_make_answer(const net_identity *me, bool has_aes, const uint8_t nonce
 {
     uint8_t *answer = said->answer;
     memcpy(answer, answer_magic, MAGIC_BYTES);
-    put32(answer + AT_VERSION, PROOF_VERSION);
-    put32(answer + AT_CIPHER, choose_cipher(said->hello, has_aes));
+    bytes_put32(answer + AT_VERSION, PROOF_VERSION);
+    bytes_put32(answer + AT_CIPHER, choose_cipher(said->hello, has_aes));
     memcpy(answer + AT_ANSWER_NONCE, nonce, PROOF_NONCE);
     authenticate(me, answer_label, said, PROOF_HELLO + AT_ANSWER_MAC, answer + AT_ANSWER_MAC,
                  PROOF_MAC);
@@ -194,7 +174,7 @@ proof_verdict proof_check_answer(const net_identity *me, const proof_transcript 
     if (!is_authentic(me, answer_label, said, PROOF_HELLO + AT_ANSWER_MAC))
         return PROOF_WRONG_KEY;
     /* a host may do without AES, but not choose what we did not offer */
-    const uint32_t cipher = get32(said->answer + AT_CIPHER);
+    const uint32_t cipher = bytes_get32(said->answer + AT_CIPHER);
     if (cipher != choose_cipher(said->hello, true) && cipher != choose_cipher(said->hello, false))
         return PROOF_GARBAGE;
     return PROOF_GOOD;
@@ -217,7 +197,7 @@ void proof_derive(const net_identity *me, const proof_transcript *said, proof_se
 {
     uint8_t keys[2 * NET_KEY_BYTES];
     authenticate(me, session_label, said, sizeof *said, keys, sizeof keys);
-    session->cipher = (proof_cipher)get32(said->answer + AT_CIPHER);
+    session->cipher = (proof_cipher)bytes_get32(said->answer + AT_CIPHER);
     memcpy(session->to_host, keys, NET_KEY_BYTES);
     memcpy(session->to_caller, keys + NET_KEY_BYTES, NET_KEY_BYTES);
     sodium_memzero(keys, sizeof keys);

@@ -1,0 +1,103 @@
+/* stream.c: the bytes of an open link. Without encryption a send or a receive is one system call on the
+ * caller's own memory. */
+#include "net/link.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/sockios.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+static ssize_t break_link(net_link *link, const char *why)
+{
+    if (link->state == NET_OPEN)
+        snprintf(link->why, sizeof link->why, "%s", why);
+    link->state = NET_BROKEN;
+    return -1;
+}
+
+/* As errno says. */
+static ssize_t fail_link(net_link *link)
+{
+    return break_link(link, errno == EBADMSG ? "what arrived is not what was sent: it was altered"
+                                             : strerror(errno));
+}
+
+ssize_t net_link_send(net_link *link, const struct iovec *parts, int count)
+{
+    if (link->state != NET_OPEN)
+        return link->state == NET_WAITS ? 0 : -1;
+    if (count > IOV_MAX)
+        count = IOV_MAX;
+    if (link->seal != NULL) {
+        const ssize_t sent = seal_send(link->seal, link->fd, parts, count);
+        return sent >= 0 ? sent : fail_link(link);
+    }
+    const struct msghdr message = {.msg_iov = (struct iovec *)parts, .msg_iovlen = (size_t)count};
+    for (;;) {
+        const ssize_t sent = sendmsg(link->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent >= 0)
+            return sent;
+        if (errno == EAGAIN || errno == EWOULDBLOCK)
+            return 0;
+        if (errno != EINTR)
+            return fail_link(link);
+    }
+}
+
+static ssize_t receive_plain(net_link *link, void *to, size_t bytes, bool *ended)
+{
+    for (;;) {
+        const ssize_t received = recv(link->fd, to, bytes, MSG_DONTWAIT);
+        *ended = received == 0;
+        if (received >= 0)
+            return received;
+        if (errno == EAGAIN || errno == EWOULDBLOCK)
+            return 0;
+        if (errno != EINTR)
+            return -1;
+    }
+}
+
+void link_push(net_link *link)
+{
+    if (link->state == NET_OPEN && link->seal != NULL && !seal_push(link->seal, link->fd))
+        fail_link(link);
+}
+
+static ssize_t receive_sealed(net_link *link, void *to, size_t bytes, bool *ended)
+{
+    link_push(link); /* who only receives must not keep the last record that was sent waiting */
+    return seal_receive(link->seal, link->fd, to, bytes, ended);
+}
+
+ssize_t net_link_receive(net_link *link, void *to, size_t bytes)
+{
+    if (link->state == NET_WAITS)
+        return 0;
+    /* a link that a send found broken still has what arrived before */
+    if (link->state == NET_REFUSED || link->ended)
+        return -1;
+    if (bytes == 0)
+        return 0;
+    bool ended;
+    const ssize_t received = link->seal != NULL ? receive_sealed(link, to, bytes, &ended)
+                                                : receive_plain(link, to, bytes, &ended);
+    if (received >= 0 && !ended)
+        return received;
+    link->ended = true;
+    return received < 0 ? fail_link(link) : break_link(link, "the other end closed it");
+}
+
+bool net_link_flushed(net_link *link)
+{
+    int waiting = 0;
+    link_push(link);
+    if (link->state != NET_OPEN)
+        return true;
+    if (link->seal != NULL && seal_waits(link->seal))
+        return false;
+    return ioctl(link->fd, SIOCOUTQ, &waiting) != 0 || waiting == 0;
+}
