@@ -96,7 +96,8 @@ static rueda_status adopt_torchrun(config *c)
         status = read_number("MASTER_PORT", 29500, &port);
     if (status != RUEDA_OK)
         return status;
-    const char *host = config_variable("MASTER_ADDR"), *run = config_variable("TORCHELASTIC_RUN_ID");
+    const char *host = config_variable("MASTER_ADDR"),
+               *run = config_variable("TORCHELASTIC_RUN_ID");
     const char *again = config_variable("TORCHELASTIC_RESTART_COUNT");
     place p = {.job = job, .port = (unsigned)port + 1};
     snprintf(p.host, sizeof p.host, "%s", host);
@@ -163,7 +164,8 @@ static rueda_status adopt_slurm(config *c)
         status = read_number("SLURM_STEP_NUM_NODES", 1, &nodes);
     if (status != RUEDA_OK)
         return status;
-    const char *id = config_variable("SLURM_JOB_ID"), *nodelist = config_variable("SLURM_STEP_NODELIST");
+    const char *id = config_variable("SLURM_JOB_ID"),
+               *nodelist = config_variable("SLURM_STEP_NODELIST");
     snprintf(job, sizeof job, "%s.%s", id == NULL ? "0" : id, config_variable("SLURM_STEP_ID"));
     if (nodes == 1)
         c->local_size = c->size;

@@ -29,11 +29,12 @@ rueda_status boot_identify(const config *settings, boot_identity *who)
                            me.rank, me.size);
     const bool alone = settings->meet.text[0] == '\0';
     if (me.local_size != me.size && alone)
-        return status_fail(RUEDA_ERR_CONFIG,
-                           "rank %d: %d of %d ranks are on this host, and there is no RUEDA_MEET to "
-                           "find the others by: start them with `rueda run -H`, or set "
-                           "RUEDA_MEET=HOST:PORT, HOST being rank 0's",
-                           me.rank, me.local_size, me.size);
+        return status_fail(
+            RUEDA_ERR_CONFIG,
+            "rank %d: %d of %d ranks are on this host, and there is no RUEDA_MEET to "
+            "find the others by: start them with `rueda run -H`, or set "
+            "RUEDA_MEET=HOST:PORT, HOST being rank 0's",
+            me.rank, me.local_size, me.size);
     if (me.size > 1 && settings->job.text[0] == '\0' && alone)
         return status_fail(RUEDA_ERR_CONFIG,
                            "rank %d of %d has no RUEDA_JOB to find the others by: start the ranks "
@@ -97,7 +98,8 @@ static void find_local_ranks(const boot_meeting *m, boot_identity *who)
         for (int q = 0; q < r; q++)
             local += m->places[q].host == m->places[r].host;
         who->cross_size += local == who->local_rank;
-        who->cross_rank += local == who->local_rank && m->places[r].host < m->places[who->rank].host;
+        who->cross_rank +=
+            local == who->local_rank && m->places[r].host < m->places[who->rank].host;
     }
 }
 

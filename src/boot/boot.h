@@ -38,7 +38,7 @@ typedef struct boot_meeting {
     net_identity identity;
     net_address own; /* connections to others start here; family 0: anywhere */
     net_door *door;
-    boot_place *places; /* by rank */
+    boot_place *places;          /* by rank */
     net_link *links[BOOT_LINKS]; /* to parent and children, open */
     int link_count;
 } boot_meeting;

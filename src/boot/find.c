@@ -65,8 +65,8 @@ static rueda_status parse_ports(const config *settings, uint16_t *first, uint16_
     else if (found != 2)
         from = 0;
     if (from == 0 || to < from || to > 65535)
-        return status_fail(RUEDA_ERR_CONFIG, "RUEDA_PORTS=%s is not FIRST-LAST, such as 30000-30100",
-                           text);
+        return status_fail(RUEDA_ERR_CONFIG,
+                           "RUEDA_PORTS=%s is not FIRST-LAST, such as 30000-30100", text);
     *first = (uint16_t)from;
     *last = (uint16_t)to;
     return RUEDA_OK;
@@ -154,8 +154,8 @@ static rueda_status write_file(const char *path, uint64_t generation, uint16_t p
     own.port = port;
     snprintf(draft, sizeof draft, "%s.new", path);
     const int fd = open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd < 0 || dprintf(fd, "%llu %s\n", (unsigned long long)generation,
-                          net_format(&own, text)) < 0 ||
+    if (fd < 0 ||
+        dprintf(fd, "%llu %s\n", (unsigned long long)generation, net_format(&own, text)) < 0 ||
         close(fd) != 0 || rename(draft, path) != 0)
         return status_fail_errno(RUEDA_ERR_SYSTEM, "rank 0: cannot write %s (RUEDA_MEET)", path);
     return RUEDA_OK;
@@ -224,9 +224,8 @@ static rueda_status find_as_other(const config *settings, const boot_identity *w
 static rueda_status start_identity(const config *settings, const boot_identity *who,
                                    uint64_t generation, net_identity *me)
 {
-    *me = (net_identity){.generation = generation,
-                         .rank = (uint32_t)who->rank,
-                         .encrypt = settings->encrypt != 0};
+    *me = (net_identity){
+        .generation = generation, .rank = (uint32_t)who->rank, .encrypt = settings->encrypt != 0};
     snprintf(me->job, sizeof me->job, "%.63s", settings->job.text);
     return find_key(settings, who, me);
 }

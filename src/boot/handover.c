@@ -124,8 +124,8 @@ static bool serve(const handover *h, int connection, bool *missing, int size,
         recv(connection, &hello, sizeof hello, MSG_WAITALL | MSG_DONTWAIT) != (ssize_t)sizeof hello)
         return false;
     if (hello.magic != GREETING_MAGIC || hello.version != GREETING_VERSION ||
-        hello.generation != h->generation || hello.rank >= (uint32_t)size ||
-        !missing[hello.rank] || !send_gift(connection, gift))
+        hello.generation != h->generation || hello.rank >= (uint32_t)size || !missing[hello.rank] ||
+        !send_gift(connection, gift))
         return false;
     missing[hello.rank] = false;
     return true;
@@ -180,8 +180,9 @@ static rueda_status listen_for(const handover *h, int size, int *listener)
         return status_fail_errno(RUEDA_ERR_SYSTEM, "rank %d: cannot make a Unix socket", h->giver);
     if (bind(made, (struct sockaddr *)&address, length) == 0 && listen(made, size) == 0)
         return *listener = made, RUEDA_OK;
-    status_fail_errno(RUEDA_ERR_SYSTEM, "rank %d: cannot listen for job '%s' (is it running twice?)",
-                      h->giver, h->settings->job.text);
+    status_fail_errno(RUEDA_ERR_SYSTEM,
+                      "rank %d: cannot listen for job '%s' (is it running twice?)", h->giver,
+                      h->settings->job.text);
     close(made);
     return RUEDA_ERR_SYSTEM;
 }
@@ -237,10 +238,10 @@ rueda_status handover_take(const handover *h, int rank, handover_gift *gift)
     if (!same_user(connection) ||
         send(connection, &hello, sizeof hello, MSG_NOSIGNAL) != (ssize_t)sizeof hello ||
         !readable_before(connection, deadline) || !receive_gift(connection, gift))
-        status = status_fail(
-            RUEDA_ERR_SYSTEM,
-            "rank %d: rank %d refused it; is RUEDA_RANK=%d given to two processes?", rank,
-            h->giver, rank);
+        status =
+            status_fail(RUEDA_ERR_SYSTEM,
+                        "rank %d: rank %d refused it; is RUEDA_RANK=%d given to two processes?",
+                        rank, h->giver, rank);
     close(connection);
     return status;
 }

@@ -148,10 +148,11 @@ static rueda_status collect_cards(const config *settings, const boot_identity *w
     while (count_missing(guests, who->size, list, sizeof list) > 0) {
         const uint64_t now = os_now_ns();
         if (now > deadline_ns)
-            return status_fail(RUEDA_ERR_TIMEOUT,
-                               "rank 0 waited %lld s in rueda_init for rank%s; see why they did not "
-                               "start or cannot reach it, or raise RUEDA_START_TIMEOUT",
-                               (long long)settings->start_timeout, list);
+            return status_fail(
+                RUEDA_ERR_TIMEOUT,
+                "rank 0 waited %lld s in rueda_init for rank%s; see why they did not "
+                "start or cannot reach it, or raise RUEDA_START_TIMEOUT",
+                (long long)settings->start_timeout, list);
         bool moved = false;
         for (net_link *link; (link = net_door_progress(m->door, now)) != NULL; moved = true)
             welcome(m, guests, who->size, link);
@@ -340,11 +341,11 @@ static rueda_status get_places(const config *settings, const boot_identity *who,
     net_link_peer(link, &there);
     own_card(settings, who, m, &here, host->port, &mine);
     const uint64_t limit = deadline_ns + CALL_LIMIT_NS;
-    rueda_status status = move_parcel(&(parcel){(uint8_t *)&mine, sizeof mine, 0}, parcel_send,
-                                      link, who, m, limit);
+    rueda_status status =
+        move_parcel(&(parcel){(uint8_t *)&mine, sizeof mine, 0}, parcel_send, link, who, m, limit);
     if (status == RUEDA_OK)
-        status = move_parcel(&(parcel){(uint8_t *)&v, sizeof v, 0}, parcel_receive, link, who, m,
-                             limit);
+        status =
+            move_parcel(&(parcel){(uint8_t *)&v, sizeof v, 0}, parcel_receive, link, who, m, limit);
     if (status != RUEDA_OK)
         return status;
     v.text[sizeof v.text - 1] = '\0';
@@ -352,8 +353,8 @@ static rueda_status get_places(const config *settings, const boot_identity *who,
         return status_restore(v.status == RUEDA_OK ? RUEDA_ERR_CONFIG : (rueda_status)v.status,
                               v.text[0] == '\0' ? "RUEDA_SIZE differs between ranks" : v.text);
     const size_t bytes = (size_t)who->size * sizeof *m->places;
-    status = move_parcel(&(parcel){(uint8_t *)m->places, bytes, 0}, parcel_receive, link, who, m,
-                         limit);
+    status =
+        move_parcel(&(parcel){(uint8_t *)m->places, bytes, 0}, parcel_receive, link, who, m, limit);
     m->places[0].address = there;
     return status;
 }

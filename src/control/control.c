@@ -11,8 +11,8 @@ rueda_status control_group_open(const control_group *g)
     if (g->job->network != NULL)
         return network_set_open(g->job->network, g->set, g->epoch, g->ranks, g->size);
     for (uint64_t round = 0; round < 2; round++)
-        atomic_store(
-            &segment_contribution_at(g->job->segment, g->job->rank, g->set, round)->round, 0);
+        atomic_store(&segment_contribution_at(g->job->segment, g->job->rank, g->set, round)->round,
+                     0);
     return RUEDA_OK;
 }
 

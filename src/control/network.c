@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #define EVENTS_AT_ONCE 64
-#define ADMITTED_AT_ONCE 16                   /* at the door, before something else gets its turn */
-#define SUSPECT_NS UINT64_C(700000000)        /* for the true reason to come through the tree */
+#define ADMITTED_AT_ONCE 16            /* at the door, before something else gets its turn */
+#define SUSPECT_NS UINT64_C(700000000) /* for the true reason to come through the tree */
 #define FLUSH_POLL_NS 200000
 
 /* ---- Opening and closing --------------------------------------------------------------------- */
@@ -27,17 +27,19 @@ static socklen_t bell_address(const network *n, uint32_t rank, struct sockaddr_u
 {
     *address = n->bell_name;
     char *end = address->sun_path + n->bell_name_length;
-    const int more = snprintf(end, sizeof address->sun_path - (size_t)n->bell_name_length, "%u", rank);
-    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)(n->bell_name_length + more));
+    const int more =
+        snprintf(end, sizeof address->sun_path - (size_t)n->bell_name_length, "%u", rank);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) +
+                       (size_t)(n->bell_name_length + more));
 }
 
 static rueda_status open_bell(network *n, uint64_t generation)
 {
     struct sockaddr_un own;
     n->bell_name.sun_family = AF_UNIX;
-    n->bell_name_length = 1 + snprintf(n->bell_name.sun_path + 1, sizeof own.sun_path - 12,
-                                       "rueda/%s/%llu/bell-", n->settings->job.text,
-                                       (unsigned long long)generation);
+    n->bell_name_length =
+        1 + snprintf(n->bell_name.sun_path + 1, sizeof own.sun_path - 12, "rueda/%s/%llu/bell-",
+                     n->settings->job.text, (unsigned long long)generation);
     n->epoll = epoll_create1(EPOLL_CLOEXEC);
     n->bell = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     const socklen_t length = bell_address(n, n->rank, &own);
@@ -178,8 +180,11 @@ static bool answer_door(network *n, uint64_t now_ns)
         net_link *link = net_door_progress(n->meeting.door, now_ns);
         if (link == NULL)
             break;
+        const uint32_t role = net_link_purpose(link)->role;
         if (streams_adopt(n, link))
             moved = true;
+        else if (role == BOOT_TREE || role == BOOT_DATA)
+            net_link_close(link); /* too early, or too late */
         else
             net_door_refuse(n->meeting.door, link);
     }
@@ -216,6 +221,15 @@ static void settle_suspicion(network *n, uint64_t now_ns)
     n->suspect = -1;
 }
 
+/* A sealed record that the socket did not take whole is the link's to send on. */
+static void push_sealed(network *n)
+{
+    for (network_stream *s = n->streams; s != NULL; s = s->next) {
+        if (s->open && !s->broken)
+            net_link_flushed(s->link);
+    }
+}
+
 static bool pump(network *n, const struct epoll_event *events, int count, uint64_t now_ns)
 {
     bool moved = count > 0 && handle(n, events, count, now_ns);
@@ -227,6 +241,8 @@ static bool pump(network *n, const struct epoll_event *events, int count, uint64
     }
     if (now_ns >= net_door_deadline(n->meeting.door))
         moved |= answer_door(n, now_ns);
+    if (n->settings->encrypt)
+        push_sealed(n);
     tree_beat(n, now_ns);
     settle_suspicion(n, now_ns);
     return moved;

@@ -30,7 +30,7 @@ typedef struct network_set {
     uint64_t epoch;
     uint16_t size;
     const uint16_t *ranks;
-    uint8_t *parts;               /* two of contribution_bytes for each member */
+    uint8_t *parts;                  /* two of contribution_bytes for each member */
     uint32_t neighbours[BOOT_LINKS]; /* numbers of links */
     int neighbour_count;
 } network_set;
@@ -79,8 +79,8 @@ void network_lose(network *n, uint32_t rank, const char *why);
 
 /* tree.c */
 tree_link *tree_link_to(network *n, uint32_t rank); /* made if need be; NULL: out of memory */
-bool tree_read(network *n, tree_link *l);  /* all that has come; true: something */
-bool tree_write(network *n, tree_link *l); /* what waits, as far as it goes */
+bool tree_read(network *n, tree_link *l);           /* all that has come; true: something */
+bool tree_write(network *n, tree_link *l);          /* what waits, as far as it goes */
 void tree_beat(network *n, uint64_t now_ns);
 void tree_tell_left(network *n);
 /* One message as it came from link `from`; false: it is not understood. For the fuzzer, too. */

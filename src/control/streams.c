@@ -1,4 +1,5 @@
-/* streams.c: links for data, made when first used. The higher rank calls, the lower one opens. */
+/* streams.c: links made when first used. The higher rank calls; the lower one says one byte when it
+ * has a use for the link, and closes it when it has none yet: then the caller tries again. */
 #include "control/network_parts.h"
 
 #include <stdlib.h>
@@ -107,12 +108,14 @@ static bool progress(network_stream *s, uint64_t now_ns)
     if (s->link == NULL)
         return false;
     const net_state state = net_link_progress(s->link, now_ns);
-    if (state == NET_OPEN) {
+    uint8_t welcome;
+    const ssize_t got = state == NET_OPEN ? net_link_receive(s->link, &welcome, 1) : 0;
+    if (got == 1) {
         s->open = true;
         s->network->connecting--;
         return true;
     }
-    if (state != NET_WAITS) {
+    if (got < 0 || (state != NET_WAITS && state != NET_OPEN)) {
         net_link_close(s->link);
         s->link = NULL;
     }
@@ -144,6 +147,9 @@ bool streams_adopt(network *n, net_link *link)
         if (s->role != p->role || s->set != p->set || s->channel != p->channel ||
             s->epoch != p->epoch || s->peer != p->from || is_caller(s) || s->open)
             continue;
+        /* the first byte of a connection always has room */
+        if (net_link_send(link, &(struct iovec){"\1", 1}, 1) != 1)
+            return false;
         streams_attach(s, link);
         return true;
     }

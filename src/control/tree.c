@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define READ_BYTES 65536                      /* room for one read */
-#define BEATS_IN_LIMIT 4                      /* beats sent in the time that makes silence a death */
+#define READ_BYTES 65536 /* room for one read */
+#define BEATS_IN_LIMIT 4 /* beats sent in the time that makes silence a death */
 #define SECOND_NS UINT64_C(1000000000)
 
 enum tree_kind { TREE_CONTRIBUTION = 1, TREE_ABORT, TREE_LEFT, TREE_BEAT };
@@ -75,8 +75,7 @@ tree_link *tree_link_to(network *n, uint32_t rank)
     tree_link *l = &n->links[n->link_count];
     *l = (tree_link){.rank = rank};
     l->stream = streams_add(
-        n, &(network_stream){
-               .about = EVENT_TREE + n->link_count, .role = BOOT_TREE, .peer = rank});
+        n, &(network_stream){.about = EVENT_TREE + n->link_count, .role = BOOT_TREE, .peer = rank});
     if (l->stream == NULL)
         return NULL;
     n->link_count++;
@@ -168,7 +167,8 @@ static rueda_status find_neighbours(network *n, network_set *s)
         const tree_link *l = tree_link_to(n, s->ranks[i]);
         if (l == NULL)
             return status_fail(RUEDA_ERR_MEMORY, "out of memory for a process set");
-        open_link(l); /* if it is ours to call, it must be before the other side has to say something */
+        open_link(
+            l); /* if it is ours to call, it must be before the other side has to say something */
         s->neighbours[s->neighbour_count++] = (uint32_t)(l - n->links);
     }
     return RUEDA_OK;
@@ -249,8 +249,8 @@ static bool take_contribution(network *n, const uint8_t *bytes, size_t size, con
     if (size < sizeof m)
         return false;
     memcpy(&m, bytes, sizeof m);
-    if (m.set >= RUEDA_MAX_SETS || m.rank >= n->size ||
-        m.words > n->segment->header->cache_words || m.news_bytes > segment_news_bytes(n->segment) ||
+    if (m.set >= RUEDA_MAX_SETS || m.rank >= n->size || m.words > n->segment->header->cache_words ||
+        m.news_bytes > segment_news_bytes(n->segment) ||
         size != sizeof m + m.words * sizeof(uint64_t) + m.news_bytes)
         return false;
     const network_set *s = &n->sets[m.set];
@@ -278,7 +278,8 @@ void network_tell_abort(network *n, const segment_abort *a)
     if (n->told_abort)
         return;
     n->told_abort = true;
-    tree_abort message = {.header = {sizeof message, TREE_ABORT}, .status = a->status, .rank = a->rank};
+    tree_abort message = {
+        .header = {sizeof message, TREE_ABORT}, .status = a->status, .rank = a->rank};
     snprintf(message.text, sizeof message.text, "%s", a->text);
     say_to_all(n, &(struct iovec){&message, sizeof message}, 1, NULL);
 }
@@ -419,7 +420,10 @@ void tree_beat(network *n, uint64_t now_ns)
         if (l->silence_ns > limit)
             network_lose(n, l->rank, "it has not answered for RUEDA_HEARTBEAT seconds");
         if (!l->spoke)
-            say(n, l, &(struct iovec){&(tree_header){sizeof(tree_header), TREE_BEAT}, sizeof(tree_header)}, 1);
+            say(n, l,
+                &(struct iovec){&(tree_header){sizeof(tree_header), TREE_BEAT},
+                                sizeof(tree_header)},
+                1);
         l->spoke = false;
     }
 }

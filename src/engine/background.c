@@ -13,7 +13,8 @@ enum { BACKGROUND_AWAKE, BACKGROUND_NAPPING, BACKGROUND_ASLEEP };
 #define NAP_NS 50000
 #define NAPS_BEFORE_SLEEP 40
 #define SLEEP_NS UINT64_C(60000000000)
-#define AWAY_NS UINT64_C(5000000) /* with a network: a waiter drives; nobody tells us when it goes */
+#define AWAY_NS                                                                                    \
+    UINT64_C(5000000) /* with a network: a waiter drives; nobody tells us when it goes */
 
 static bool is_needed(engine *e)
 {

@@ -20,7 +20,8 @@ static rueda_status read_settings(engine *e)
     const char *transport = e->settings.transport.text;
     if (strcmp(transport, "auto") != 0 && strcmp(transport, "shm") != 0 &&
         strcmp(transport, "tcp") != 0)
-        return status_fail(RUEDA_ERR_CONFIG, "RUEDA_TRANSPORT=%s is not auto, shm or tcp", transport);
+        return status_fail(RUEDA_ERR_CONFIG, "RUEDA_TRANSPORT=%s is not auto, shm or tcp",
+                           transport);
     const char *kernel = e->settings.kernel.text;
     e->kernel = strcmp(kernel, "auto") == 0 ? kernel_table_best() : kernel_table_named(kernel);
     if (e->kernel == NULL)

@@ -56,8 +56,8 @@ struct process_set {
     bool retiring;       /* its removal is decided: no new rounds */
     uint16_t size, index;
     uint16_t *ranks;
-    uint16_t hosts;       /* that its members are on; without shared memory each counts as its own */
-    uint16_t *host_of;    /* by member, see plan_layout; NULL: one host */
+    uint16_t hosts;    /* that its members are on; without shared memory each counts as its own */
+    uint16_t *host_of; /* by member, see plan_layout; NULL: one host */
     control_group group;
     queue queue;
     negotiation negotiation;

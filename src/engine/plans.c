@@ -81,9 +81,9 @@ static rueda_status make(engine *e, process_set *s, const planned *wanted, plann
 static rueda_status get(engine *e, process_set *s, const planned *wanted, const plan **found)
 {
     planned *p = s->plans;
-    while (p != NULL && !(p->collective == wanted->collective &&
-                          p->algorithm == wanted->algorithm &&
-                          same_layout(&p->layout, &wanted->layout)))
+    while (p != NULL &&
+           !(p->collective == wanted->collective && p->algorithm == wanted->algorithm &&
+             same_layout(&p->layout, &wanted->layout)))
         p = p->next;
     const rueda_status status = p == NULL ? make(e, s, wanted, &p) : RUEDA_OK;
     if (status == RUEDA_OK)

@@ -46,8 +46,8 @@ rueda_status segment_create(segment *s, const config *settings, uint32_t ranks,
                         .generation = generation,
                         .ranks = ranks,
                         .channels = (uint32_t)settings->channels,
-                        .pieces = local_ranks > (uint32_t)os_cpu_count() ? PIECES_CROWDED
-                                                                         : PIECES_WANTED,
+                        .pieces =
+                            local_ranks > (uint32_t)os_cpu_count() ? PIECES_CROWDED : PIECES_WANTED,
                         .cache_words = (uint32_t)((settings->cache_capacity + 63) / 64),
                         .slot_bytes = round_up((uint64_t)settings->slot_bytes, OS_CACHE_LINE),
                         .heap_bytes = round_up((uint64_t)settings->heap_max, OS_PAGE)};

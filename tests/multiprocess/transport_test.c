@@ -263,7 +263,10 @@ static void fill_a_stream(int rank, int size, const void *argument)
         atomic_store(filled, (int)(taken / 8));
         send_whole(&s, 1, 1, data, 10);
     }
-    meet();
+    if (rank == 0)
+        atomic_fetch_add(job_counter(1), 1);
+    while (atomic_load(job_counter(1)) == 0)
+        sched_yield();
     if (rank == 1) {
         receive_whole(&s, 1, 0, data, 10);
         CHECK_EQUAL(s.table->peek(s.channels[1], 0, &at), 0);
@@ -273,8 +276,10 @@ static void fill_a_stream(int rank, int size, const void *argument)
             s.table->consume(s.channels[0], 0, bytes);
             total += bytes;
         }
+        atomic_fetch_add(job_counter(2), 1);
     }
-    meet();
+    while (atomic_load(job_counter(2)) == 0)
+        control_pump(&s.job); /* what was taken must also leave */
     if (rank == 0)
         send_whole(&s, 0, 1, data, 100);
     close_station(&s);

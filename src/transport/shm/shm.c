@@ -40,8 +40,8 @@ static void shm_close(transport_channel *channel)
 static segment_ring *ring_between(transport_channel *channel, uint16_t writer, uint16_t reader)
 {
     const control_group *g = channel->group;
-    return segment_ring_at(g->job->segment, g->ranks[writer], g->set, ((shm_channel *)channel)->number,
-                           g->ranks[reader]);
+    return segment_ring_at(g->job->segment, g->ranks[writer], g->set,
+                           ((shm_channel *)channel)->number, g->ranks[reader]);
 }
 
 /* Rings lie in holes of the file until the first message: most jobs on one host never send any. Out

@@ -65,8 +65,8 @@ static rueda_status tcp_open(const control_group *group, uint32_t number,
     tcp_channel *c = calloc(1, sizeof *c + group->size * sizeof c->peers[0]);
     if (c == NULL)
         return status_fail(RUEDA_ERR_MEMORY, "out of memory for a channel");
-    c->common = (transport_channel){&transport_tcp, group,
-                                    group->job->segment->header->slot_bytes, c->peers};
+    c->common = (transport_channel){&transport_tcp, group, group->job->segment->header->slot_bytes,
+                                    c->peers};
     c->streams = calloc(group->size, sizeof *c->streams);
     c->sums = calloc(group->size, SUMS_OF_PEER * sizeof *c->sums);
     const rueda_status status = transport_shm.open(group, number, &c->memory);
