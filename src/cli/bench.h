@@ -18,7 +18,14 @@
 #define BENCH_SIZES_MAX 64
 #define BENCH_NEAR_US 0.25 /* a cache line's round trip below this: the cores are near each other */
 
-typedef enum bench_peer { PEER_NONE, PEER_SUM, PEER_OPENMPI, PEER_MPICH, PEER_GLOO } bench_peer;
+typedef enum bench_peer {
+    PEER_NONE,
+    PEER_SUM,
+    PEER_OPENMPI,
+    PEER_MPICH,
+    PEER_GLOO,
+    PEER_SOCKET
+} bench_peer;
 
 typedef struct bench_options {
     const char *what;                      /* a collective, or a scenario */

@@ -97,14 +97,14 @@ static int parse_op(const char *text, rueda_op *op)
 
 static int parse_against(const char *text, bench_peer *peer)
 {
-    for (int i = PEER_SUM; text != NULL && i <= PEER_GLOO; i++) {
+    for (int i = PEER_SUM; text != NULL && i <= PEER_SOCKET; i++) {
         if (strcmp(text, bench_peer_name((bench_peer)i)) == 0)
             return *peer = (bench_peer)i, 0;
     }
     if (text == NULL)
         return *peer = PEER_NONE, 0;
-    return options_complain("bench", "--against %s is unknown; give openmpi, mpich, gloo or sum",
-                            text);
+    return options_complain(
+        "bench", "--against %s is unknown; give openmpi, mpich, gloo, socket or sum", text);
 }
 
 static int parse_memory(const char *text, bool *shared)
@@ -151,8 +151,12 @@ static int check_combination(const bench_options *o)
     if (!plan_algorithm_parse(o->algorithm, &algorithm))
         return options_complain("bench", "--algorithm %s is unknown; rueda plan --help lists them",
                                 o->algorithm);
-    if (strcmp(o->transport, "auto") != 0 && strcmp(o->transport, "shm") != 0)
-        return options_complain("bench", "--transport %s is unknown; give shm", o->transport);
+    if (strcmp(o->transport, "auto") != 0 && strcmp(o->transport, "shm") != 0 &&
+        strcmp(o->transport, "tcp") != 0)
+        return options_complain("bench", "--transport %s is unknown; give shm or tcp",
+                                o->transport);
+    if (o->against == PEER_SOCKET && (o->ranks != 2 || o->collective != PLAN_ALLREDUCE))
+        return options_complain("bench", "--against socket is for allreduce with -np 2");
     if (o->op == RUEDA_ADASUM && (o->collective != PLAN_ALLREDUCE || !is_float(o->dtype)))
         return options_complain("bench", "--op adasum is for allreduce of floating-point types");
     if (o->dtype == RUEDA_BOOL && o->op == RUEDA_AVERAGE)
@@ -224,11 +228,12 @@ static options_result parse(int argc, char **argv, bench_options *o)
          0},
         {"--algorithm", "NAME", "instead of the one chosen by size (auto)", OPTION_TEXT,
          &w.algorithm, 0, 0},
-        {"--transport", "NAME", "how data moves (shm)", OPTION_TEXT, &w.transport, 0, 0},
+        {"--transport", "NAME", "how data moves: auto, shm or tcp (auto)", OPTION_TEXT,
+         &w.transport, 0, 0},
         {"--memory", "KIND", "private (default), or shared: from rueda_alloc", OPTION_TEXT,
          &w.memory, 0, 0},
-        {"--against", "PEER", "openmpi, mpich, gloo; or sum, for adasum", OPTION_TEXT, &w.against,
-         0, 0},
+        {"--against", "PEER", "openmpi, mpich, gloo, socket (for tcp); or sum, for adasum",
+         OPTION_TEXT, &w.against, 0, 0},
         {"--seconds", "S", "for each size (1, with --against 3)", OPTION_TEXT, &w.seconds, 0, 0},
         {"--iterations", "N", "operations for each size, instead of a time", OPTION_NUMBER,
          &o->iterations, 1, ITERATIONS_MAX},

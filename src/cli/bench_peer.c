@@ -29,6 +29,7 @@ static const struct {
         {"gloo", "rueda-peer-gloo.py",
          "no Gloo in this build; install torch for python3 (pip install torch), then build "
          "again"},
+    [PEER_SOCKET] = {"socket", "rueda-peer-socket", "it is not beside this program"},
 };
 
 const char *bench_peer_name(bench_peer peer)
@@ -83,6 +84,8 @@ static _Noreturn void become_peer(bench_peer peer, int ranks, int board_fd, int 
                count, path, board_path, (char *)NULL);
     else if (peer == PEER_MPICH)
         execlp("mpirun.mpich", "mpirun.mpich", "-n", count, path, board_path, (char *)NULL);
+    else if (peer == PEER_SOCKET)
+        execl(path, path, count, board_path, (char *)NULL);
     else
         execlp("python3", "python3", path, count, board_path, (char *)NULL);
     fprintf(stderr, "rueda bench: cannot start %s: %s\n", peers[peer].name, strerror(errno));

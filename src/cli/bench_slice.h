@@ -14,6 +14,7 @@ typedef struct slice_engine {
     int rank;
     bench_data data;
     uint32_t meetings;
+    bool moves_only;                          /* it combines nothing: there is no result to check */
     bool (*allocate)(struct slice_engine *e); /* data.input and output, by its counts */
     void (*release)(struct slice_engine *e);
     bool (*run)(struct slice_engine *e, const board_order *order); /* one operation, to its end */
