@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CALL_LIMIT_NS UINT64_C(2000000000) /* a call that is not answered is tried again */
+#define CALL_LIMIT_NS UINT64_C(1000000000) /* a call that is not answered is tried again */
 #define WELCOME_NS UINT64_C(300000000)     /* for those who were invited in the last moment */
 #define PAUSE_MS 1                         /* between two looks while something is under way */
 #define AGAIN_NS UINT64_C(5000000)         /* between two calls of a place that refuses */
@@ -264,7 +264,16 @@ typedef struct caller {
     net_address where;
     uint16_t ports, tried;
     uint64_t again_ns;
+    char why[160]; /* the last call did not succeed */
 } caller;
+
+/* That nobody is at one of the ports tells less than an answer from another. */
+static void note_why(caller *c)
+{
+    const char *why = c->link == NULL ? "" : net_link_why(c->link);
+    if (c->why[0] == '\0' || strstr(why, "not reached") == NULL)
+        snprintf(c->why, sizeof c->why, "%s", why);
+}
 
 /* True when the link is open. */
 static bool caller_progress(caller *c, const boot_meeting *m, uint64_t now)
@@ -282,6 +291,7 @@ static bool caller_progress(caller *c, const boot_meeting *m, uint64_t now)
     if (state == NET_OPEN)
         return true;
     if (state != NET_WAITS) {
+        note_why(c);
         net_link_close(c->link);
         c->link = NULL;
         c->tried = (uint16_t)((c->tried + 1) % c->ports);
@@ -298,14 +308,15 @@ static rueda_status call_first(const config *settings, const boot_identity *who,
                 .where = *host->where,
                 .ports = host->ports};
     while (!caller_progress(&c, m, os_now_ns())) {
-        if (os_now_ns() > deadline_ns + CALL_LIMIT_NS / 2) {
+        if (os_now_ns() > deadline_ns + CALL_LIMIT_NS) {
             char text[NET_TEXT];
             net_link_close(c.link);
             return status_fail(RUEDA_ERR_TIMEOUT,
-                               "rank %d waited %lld s in rueda_init for rank 0 at %s; see why it "
-                               "did not start or cannot be reached, or raise RUEDA_START_TIMEOUT",
+                               "rank %d waited %lld s in rueda_init for rank 0 at %s (%s); see why "
+                               "it did not start or cannot be reached, or raise "
+                               "RUEDA_START_TIMEOUT",
                                who->rank, (long long)settings->start_timeout,
-                               net_format(host->where, text));
+                               net_format(host->where, text), c.why);
         }
         pause_for(m, &c.link, 1);
     }

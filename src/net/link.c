@@ -160,17 +160,18 @@ static void explain_failure(net_link *link)
     };
     const handshake *h = link->shake;
     const proof_verdict verdict = h->verdict;
-    if (h->error != 0 && h->turn == TURN_HELLO && !h->is_host)
+    const bool closed = h->moved == 0 && (h->error == 0 || h->error == ECONNRESET);
+    if (verdict == PROOF_GARBAGE && closed && !h->is_host && h->turn != TURN_HELLO)
+        refuse(link, verdict,
+               "turned away: key, job, generation, version or encryption differ, or it has no "
+               "room; its log tells");
+    else if (h->error != 0 && h->turn == TURN_HELLO && !h->is_host)
         refuse(link, verdict, "not reached: %s", strerror(h->error));
     else if (h->error != 0)
         refuse(link, verdict, "the connection broke before the proof was complete: %s",
                strerror(h->error));
     else if (verdict == PROOF_GARBAGE && h->moved == 0 && h->is_host)
         refuse(link, verdict, "it left before the proof was complete");
-    else if (verdict == PROOF_GARBAGE && h->moved == 0)
-        refuse(link, verdict,
-               "turned away: key, job, generation, version or encryption differ, or it has no "
-               "room; its log tells");
     else
         refuse(link, verdict, "%s", hosts_view[verdict]);
 }
