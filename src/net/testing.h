@@ -45,6 +45,12 @@ static inline net_purpose test_purpose(void)
                          .epoch = UINT64_C(0x123456789abcdef0)};
 }
 
+static inline bool test_same_purpose(const net_purpose *a, const net_purpose *b)
+{
+    return a->role == b->role && a->from == b->from && a->to == b->to && a->set == b->set &&
+           a->channel == b->channel && a->epoch == b->epoch;
+}
+
 static inline net_address test_loopback(uint8_t family)
 {
     if (family == 4)
