@@ -93,6 +93,13 @@ static inline void test_wait(int a, short a_events, int b, short b_events)
     poll(both, 2, 100);
 }
 
+/* Until the other host has acknowledged all; nothing tells when, so it is asked again and again. */
+static inline void test_flush(net_link *link)
+{
+    while (!net_link_flushed(link))
+        poll(NULL, 0, 1);
+}
+
 static inline short test_events(const net_link *link)
 {
     return (short)(net_link_wants_write(link) ? POLLIN | POLLOUT : POLLIN);
