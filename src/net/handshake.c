@@ -55,6 +55,7 @@ static handshake_result move(handshake *h, int fd)
             return HANDSHAKE_WAITS;
         if (moved <= 0) {
             h->error = moved < 0 ? errno : 0;
+            h->left = moved == 0 || errno == ECONNRESET || errno == EPIPE;
             h->verdict = PROOF_GARBAGE;
             return HANDSHAKE_FAILED;
         }

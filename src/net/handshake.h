@@ -16,7 +16,8 @@ typedef struct handshake {
     bool is_host;
     bool has_aes;
     proof_verdict verdict; /* PROOF_GOOD until it has failed */
-    int error; /* why the socket failed; 0: the other end closed it, or the verdict tells */
+    int error;             /* why the socket failed, or 0 */
+    bool left;             /* the other end closed it */
 } handshake;
 
 void handshake_call(handshake *h, const net_identity *me, const net_purpose *purpose, bool has_aes);

@@ -148,32 +148,38 @@ rueda_status net_link_call(const net_identity *me, const net_purpose *purpose,
 
 /* ---- Proving --------------------------------------------------------------------------------- */
 
+/* What a complete message shows of the other end. */
+static const char *describe(proof_verdict verdict)
+{
+    switch (verdict) {
+    case PROOF_WRONG_KEY:
+        return "it does not know the job's key";
+    case PROOF_WRONG_JOB:
+        return "it belongs to another job";
+    case PROOF_WRONG_GENERATION:
+        return "it belongs to another generation of the job";
+    case PROOF_WRONG_VERSION:
+        return "it has another version of rueda: use the same on all hosts";
+    case PROOF_WRONG_PURPOSE:
+        return "it means another rank, or its RUEDA_ENCRYPT differs";
+    default:
+        return "what it sent is not from rueda";
+    }
+}
+
 static void explain_failure(net_link *link)
 {
-    static const char *const hosts_view[] = {
-        [PROOF_WRONG_KEY] = "it does not know the job's key",
-        [PROOF_WRONG_JOB] = "it belongs to another job",
-        [PROOF_WRONG_GENERATION] = "it belongs to another generation of the job",
-        [PROOF_WRONG_VERSION] = "it has another version of rueda: use the same on all hosts",
-        [PROOF_GARBAGE] = "what it sent is not from rueda",
-        [PROOF_WRONG_PURPOSE] = "it means another rank, or RUEDA_ENCRYPT differs",
-    };
     const handshake *h = link->shake;
-    const proof_verdict verdict = h->verdict;
-    const bool closed = h->moved == 0 && (h->error == 0 || h->error == ECONNRESET);
-    if (verdict == PROOF_GARBAGE && closed && !h->is_host && h->turn != TURN_HELLO)
-        refuse(link, verdict,
-               "turned away: key, job, generation, version or encryption differ, or it has no "
-               "room; its log tells");
-    else if (h->error != 0 && h->turn == TURN_HELLO && !h->is_host)
-        refuse(link, verdict, "not reached: %s", strerror(h->error));
+    if (h->left && h->is_host)
+        refuse(link, h->verdict, "it left before it had proved that it knows the key");
+    else if (h->left)
+        refuse(link, h->verdict,
+               "turned away: key, job, generation, version, rank or encryption differ, or it has "
+               "no room; its log tells");
     else if (h->error != 0)
-        refuse(link, verdict, "the connection broke before the proof was complete: %s",
-               strerror(h->error));
-    else if (verdict == PROOF_GARBAGE && h->moved == 0 && h->is_host)
-        refuse(link, verdict, "it left before the proof was complete");
+        refuse(link, h->verdict, "not reached: %s", strerror(h->error));
     else
-        refuse(link, verdict, "%s", hosts_view[verdict]);
+        refuse(link, h->verdict, "%s", describe(h->verdict));
 }
 
 static void expire(net_link *link)
@@ -278,8 +284,12 @@ void net_link_set_buffers(net_link *link, size_t bytes)
     if (bytes == 0)
         return;
     const int size = bytes > INT_MAX ? INT_MAX : (int)bytes;
+    int now = 0;
+    socklen_t length = sizeof now;
     setsockopt(link->fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
-    setsockopt(link->fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
+    /* smaller than the window that was promised it would make the kernel drop what arrives */
+    if (getsockopt(link->fd, SOL_SOCKET, SO_RCVBUF, &now, &length) == 0 && now < size)
+        setsockopt(link->fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
 }
 
 /* ---- End ------------------------------------------------------------------------------------- */

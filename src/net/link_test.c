@@ -1,55 +1,432 @@
-/* link_test.c: two ends over the loopback interface. */
-#include "net/link.h"
+/* link_test.c: how links begin, what refuses them, and how they end. */
+#include "net/testing.h"
 
-#include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sodium.h>
 #include <stdlib.h>
-#include <string.h>
+#include <sys/wait.h>
 
-#include <cmocka.h>
+static net_identity host_id, caller_id;
 
-static const logger quiet = {.level = LOG_ERROR, .rank = -1};
-#define LIMIT_NS UINT64_C(20000000000)
-
-static void plain_links_open_and_carry_bytes(void **state)
+static int fresh_identities(void **state)
 {
     (void)state;
-    net_identity host = {.key = {1}, .job = "job", .generation = 3, .rank = 1};
-    net_identity caller = host;
-    caller.rank = 0;
-    const net_address where = {.family = 4, .ip = {127, 0, 0, 1}};
-    int fd;
-    net_address to = where;
-    assert_int_equal(net_listen(&where, 0, 0, &fd, &to.port), RUEDA_OK);
-    net_door *door;
-    assert_int_equal(net_door_open(&host, fd, &quiet, &door), RUEDA_OK);
-    net_link *a, *b = NULL;
-    const net_purpose purpose = {.role = 7, .from = 0, .to = 1, .epoch = 99};
-    assert_int_equal(net_link_call(&caller, &purpose, &to, NULL, LIMIT_NS, &a), RUEDA_OK);
-    for (int i = 0; i < 1000 && (b == NULL || net_link_state(a) == NET_WAITS); i++) {
-        net_link_progress(a, os_now_ns());
-        if (b == NULL)
-            b = net_door_progress(door, os_now_ns());
+    host_id = test_identity(TEST_HOST, false);
+    caller_id = test_identity(TEST_CALLER, false);
+    return 0;
+}
+
+static void encrypt_both(void)
+{
+    host_id.encrypt = caller_id.encrypt = true;
+}
+
+static void assert_refused(const net_link *link, const char *why)
+{
+    assert_int_equal(net_link_state(link), NET_REFUSED);
+    if (strstr(net_link_why(link), why) == NULL)
+        fail_msg("expected \"%s\", got \"%s\"", why, net_link_why(link));
+    assert_null(link->shake); /* the key is gone */
+}
+
+/* ---- Beginning ------------------------------------------------------------------------------- */
+
+static void both_ends_know_what_the_link_is_for(void **state)
+{
+    (void)state;
+    const net_purpose purpose = test_purpose();
+    net_address at, seen, local;
+    net_door *door = test_door(&host_id, 4, &at);
+    net_link *a = test_call(&caller_id, &at), *b = test_meet(door, a);
+    assert_true(test_same_purpose(net_link_purpose(a), &purpose));
+    assert_true(test_same_purpose(net_link_purpose(b), &purpose));
+    assert_true(net_link_peer(a, &seen) && net_address_equal(&seen, &at));
+    assert_true(net_link_local(b, &local) && net_address_equal(&local, &at));
+    assert_true(net_link_local(a, &local) && net_link_peer(b, &seen));
+    assert_true(net_address_equal(&local, &seen));
+    assert_string_equal(net_link_why(a), "");
+    const net_link *both[2] = {a, b};
+    for (int i = 0; i < 2; i++) {
+        const int fd = net_link_fd(both[i]);
+        int on = 0;
+        socklen_t bytes = sizeof on;
+        assert_int_not_equal(fcntl(fd, F_GETFD) & FD_CLOEXEC, 0);
+        assert_int_not_equal(fcntl(fd, F_GETFL) & O_NONBLOCK, 0);
+        assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, &bytes), 0);
+        assert_int_not_equal(on, 0);
+        assert_null(both[i]->shake);
     }
-    assert_non_null(b);
-    assert_int_equal(net_link_state(a), NET_OPEN);
-    assert_int_equal(net_link_purpose(b)->epoch, 99);
-    struct iovec parts[2] = {{"ab", 2}, {"cde", 3}};
-    assert_int_equal(net_link_send(a, parts, 2), 5);
-    char text[8] = "";
-    assert_int_equal(net_link_receive(b, text, sizeof text), 5);
-    assert_string_equal(text, "abcde");
-    assert_true(net_link_flushed(a));
     net_link_close(a);
-    assert_int_equal(net_link_receive(b, text, sizeof text), -1);
-    assert_int_equal(net_link_state(b), NET_BROKEN);
     net_link_close(b);
     net_door_close(door);
 }
 
+static void the_local_address_can_be_chosen(void **state)
+{
+    (void)state;
+    const net_purpose purpose = test_purpose();
+    const net_address from = {.family = 4, .port = 4242, .ip = {127, 0, 0, 2}};
+    net_address at, seen;
+    net_door *door = test_door(&host_id, 4, &at);
+    net_link *a;
+    assert_ok(net_link_call(&caller_id, &purpose, &at, &from, TEST_LIMIT_NS, &a));
+    net_link *b = test_meet(door, a);
+    assert_true(net_link_peer(b, &seen));
+    assert_memory_equal(seen.ip, from.ip, 4);
+    assert_int_not_equal(seen.port, 4242);
+    net_link_close(a);
+    net_link_close(b);
+    net_door_close(door);
+}
+
+static void what_cannot_be_called_is_said_at_once(void **state)
+{
+    (void)state;
+    const net_purpose purpose = test_purpose();
+    const net_address six = test_loopback(6), none = {.family = 0};
+    const net_address to = {.family = 4, .port = 9, .ip = {127, 0, 0, 1}};
+    const net_address foreign = {.family = 4, .ip = {203, 0, 113, 77}};
+    net_link *link = NULL;
+    assert_int_equal(net_link_call(&caller_id, &purpose, &to, &six, 1, &link), RUEDA_ERR_SYSTEM);
+    assert_int_equal(net_link_call(&caller_id, &purpose, &to, &foreign, 1, &link),
+                     RUEDA_ERR_SYSTEM);
+    assert_non_null(strstr(status_text(), "127.0.0.1:9"));
+    assert_non_null(strstr(status_text(), "203.0.113.77"));
+    assert_int_equal(net_link_call(&caller_id, &purpose, &none, NULL, 1, &link),
+                     RUEDA_ERR_ARGUMENT);
+    assert_null(link);
+}
+
+static void a_port_where_nobody_listens_refuses(void **state)
+{
+    (void)state;
+    net_address at = test_loopback(4);
+    int fd;
+    assert_ok(net_listen(&at, 0, 0, &fd, &at.port));
+    close(fd);
+    net_link *link = test_call(&caller_id, &at);
+    while (net_link_progress(link, os_now_ns()) == NET_WAITS)
+        test_wait(net_link_fd(link), test_events(link), -1, 0);
+    assert_refused(link, "not reached: Connection refused");
+    char byte = 0;
+    assert_int_equal(net_link_send(link, &(struct iovec){&byte, 1}, 1), -1);
+    assert_int_equal(net_link_receive(link, &byte, 1), -1);
+    net_link_close(link);
+}
+
+static void a_silent_host_is_given_up(void **state)
+{
+    (void)state;
+    const net_purpose purpose = test_purpose();
+    net_address at = test_loopback(4);
+    int fd;
+    net_link *link;
+    assert_ok(net_listen(&at, 0, 0, &fd, &at.port)); /* the system accepts, nobody answers */
+    const uint64_t before = os_now_ns();
+    assert_ok(net_link_call(&caller_id, &purpose, &at, NULL, TEST_LIMIT_NS, &link));
+    const uint64_t after = os_now_ns();
+    while (net_link_wants_write(link)) {
+        assert_int_equal(net_link_progress(link, before + TEST_LIMIT_NS - 1), NET_WAITS);
+        test_wait(net_link_fd(link), test_events(link), -1, 0);
+    }
+    char byte = 0;
+    assert_int_equal(net_link_send(link, &(struct iovec){&byte, 1}, 1), 0);
+    assert_int_equal(net_link_receive(link, &byte, 1), 0);
+    assert_int_equal(net_link_progress(link, before + TEST_LIMIT_NS - 1), NET_WAITS);
+    assert_int_equal(net_link_progress(link, after + TEST_LIMIT_NS), NET_REFUSED);
+    assert_refused(link, "within the time limit");
+    net_link_close(link);
+    assert_ok(net_link_call(&caller_id, &purpose, &at, NULL, UINT64_MAX, &link));
+    assert_int_equal(net_link_progress(link, UINT64_MAX - 1), NET_WAITS); /* no limit at all */
+    net_link_close(link);
+    close(fd);
+}
+
+/* ---- False hosts ----------------------------------------------------------------------------- */
+
+/* A host that says these bytes to whoever calls, and then closes. */
+static void assert_false_host(const void *bytes, size_t count, const char *why)
+{
+    net_address at = test_loopback(4);
+    int listener;
+    assert_ok(net_listen(&at, 0, 0, &listener, &at.port));
+    net_link *link = test_call(&caller_id, &at);
+    test_wait(listener, POLLIN, -1, 0);
+    const int fd = accept(listener, NULL, NULL);
+    assert_true(fd >= 0);
+    uint8_t hello[PROOF_HELLO];
+    while (net_link_wants_write(link)) {
+        assert_int_equal(net_link_progress(link, os_now_ns()), NET_WAITS);
+        test_wait(net_link_fd(link), POLLOUT, -1, 0);
+    }
+    assert_int_equal(recv(fd, hello, sizeof hello, MSG_WAITALL), sizeof hello);
+    assert_int_equal(send(fd, bytes != NULL ? bytes : hello, count, 0), count);
+    shutdown(fd, SHUT_WR);
+    while (net_link_progress(link, os_now_ns()) == NET_WAITS)
+        test_wait(net_link_fd(link), POLLIN, -1, 0);
+    assert_refused(link, why);
+    /* and it was told nothing more */
+    uint8_t more;
+    net_link_close(link);
+    assert_true(recv(fd, &more, 1, 0) <= 0);
+    close(fd);
+    close(listener);
+}
+
+static void false_hosts_are_found_out(void **state)
+{
+    (void)state;
+    static const char http[PROOF_ANSWER] = "HTTP/1.1 400 Bad Request\r\n\r\n";
+    assert_false_host(http, sizeof http, "not from rueda");
+    assert_false_host(NULL, PROOF_ANSWER, "not from rueda"); /* an echo */
+    assert_false_host("", 0, "turned away");
+    assert_false_host("rueda-a", 7, "turned away");
+    static const char newer[PROOF_ANSWER] = "rueda-a\n\2";
+    assert_false_host(newer, sizeof newer, "version");
+    static const char guess[PROOF_ANSWER] = "rueda-a\n\1";
+    assert_false_host(guess, sizeof guess, "key");
+}
+
+static void a_differing_caller_is_turned_away(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        fresh_identities(NULL);
+        net_address at;
+        net_door *door = test_door(&host_id, 4, &at);
+        const uint64_t *counters[] = {
+            &net_door_refusals(door)->wrong_key, &net_door_refusals(door)->wrong_job,
+            &net_door_refusals(door)->wrong_generation, &net_door_refusals(door)->wrong_purpose,
+            &net_door_refusals(door)->wrong_purpose};
+        caller_id.key[31] ^= i == 0;
+        caller_id.job[0] ^= i == 1;
+        caller_id.generation += i == 2;
+        caller_id.encrypt = i == 3;
+        net_purpose purpose = test_purpose();
+        purpose.to += i == 4;
+        net_link *link;
+        assert_ok(net_link_call(&caller_id, &purpose, &at, NULL, TEST_LIMIT_NS, &link));
+        assert_null(test_meet(door, link));
+        assert_int_equal(net_link_state(link), NET_REFUSED);
+        assert_int_equal(*counters[i], 1);
+        assert_int_equal(test_sum(net_door_refusals(door)), 1);
+        net_link_close(link);
+        net_door_close(door);
+    }
+}
+
+/* ---- Somebody on the line -------------------------------------------------------------------- */
+
+/* Carries bytes between a caller and the door, and changes one of them. */
+typedef struct proxy {
+    int listener, caller, host;
+    uint64_t carried[2]; /* towards the host, towards the caller */
+    uint64_t victim;     /* number of the byte that is changed */
+    int direction;
+} proxy;
+
+static void carry(proxy *p, int direction)
+{
+    const int from = direction == 0 ? p->caller : p->host,
+              to = direction == 0 ? p->host : p->caller;
+    uint8_t bytes[4096];
+    const ssize_t got = recv(from, bytes, sizeof bytes, MSG_DONTWAIT);
+    if (got == 0)
+        shutdown(to, SHUT_WR);
+    if (got <= 0)
+        return;
+    const uint64_t start = p->carried[direction];
+    p->carried[direction] += (uint64_t)got;
+    if (direction == p->direction && p->victim >= start && p->victim < p->carried[direction])
+        bytes[p->victim - start] ^= 4;
+    (void)!send(to, bytes, (size_t)got, MSG_NOSIGNAL);
+}
+
+#define TALK_BYTES 3000
+
+/* Tries to bring TALK_BYTES from `from` to `to`; whatever arrives must be right. */
+static void talk(net_link *from, net_link *to, uint64_t *sent, uint64_t *received)
+{
+    uint8_t bytes[TALK_BYTES];
+    if (from != NULL && net_link_state(from) == NET_OPEN && *sent < TALK_BYTES) {
+        for (size_t i = 0; i < TALK_BYTES; i++)
+            bytes[i] = (uint8_t)(i * 11);
+        const ssize_t got =
+            net_link_send(from, &(struct iovec){bytes + *sent, TALK_BYTES - *sent}, 1);
+        *sent += got > 0 ? (uint64_t)got : 0;
+    }
+    if (to == NULL)
+        return;
+    const ssize_t got = net_link_receive(to, bytes, sizeof bytes);
+    for (ssize_t i = 0; i < got; i++)
+        assert_int_equal(bytes[i], (uint8_t)((*received + (uint64_t)i) * 11));
+    *received += got > 0 ? (uint64_t)got : 0;
+}
+
+static bool is_over(const net_link *link)
+{
+    return link != NULL &&
+           (net_link_state(link) == NET_REFUSED || net_link_state(link) == NET_BROKEN);
+}
+
+/* Returns whether everything arrived at both ends. */
+static bool survives(int direction, uint64_t victim)
+{
+    net_address at, through = test_loopback(4);
+    net_door *door = test_door(&host_id, 4, &at);
+    proxy p = {.victim = victim, .direction = direction};
+    assert_ok(net_listen(&through, 0, 0, &p.listener, &through.port));
+    net_link *a = test_call(&caller_id, &through), *b = NULL;
+    test_wait(p.listener, POLLIN, -1, 0);
+    p.caller = accept(p.listener, NULL, NULL);
+    p.host = test_stranger(&at);
+    uint64_t sent[2] = {0}, received[2] = {0};
+    bool whole = false;
+    while (!whole && !is_over(a) && !is_over(b) && test_sum(net_door_refusals(door)) == 0) {
+        struct pollfd fds[] = {{net_link_fd(a), POLLIN, 0},
+                               {p.caller, POLLIN, 0},
+                               {p.host, POLLIN, 0},
+                               {b != NULL ? net_link_fd(b) : net_door_fd(door), POLLIN, 0}};
+        poll(fds, 4, 1);
+        net_link_progress(a, os_now_ns());
+        carry(&p, 0);
+        if (b == NULL)
+            b = net_door_progress(door, os_now_ns());
+        carry(&p, 1);
+        talk(a, b, &sent[0], &received[0]);
+        talk(b, net_link_state(a) == NET_OPEN ? a : NULL, &sent[1], &received[1]);
+        whole = received[0] == TALK_BYTES && received[1] == TALK_BYTES;
+    }
+    net_link_close(a);
+    net_link_close(b);
+    net_door_close(door);
+    close(p.listener);
+    close(p.caller);
+    close(p.host);
+    return whole;
+}
+
+static void nobody_on_the_line_can_change_a_byte(void **state)
+{
+    (void)state;
+    encrypt_both();
+    assert_true(survives(0, UINT64_MAX));
+    const uint64_t whole = PROOF_HELLO + PROOF_MAC + TALK_BYTES + 20;
+    for (uint64_t victim = 0; victim < whole; victim += victim < 220 ? 13 : 397)
+        assert_false(survives(0, victim));
+    for (uint64_t victim = 0; victim < PROOF_ANSWER + TALK_BYTES + 20;
+         victim += victim < 120 ? 13 : 397)
+        assert_false(survives(1, victim));
+}
+
+/* Without encryption only the proof is protected: the header says so. */
+static void the_proof_is_protected_without_encryption_too(void **state)
+{
+    (void)state;
+    for (uint64_t victim = 0; victim < PROOF_HELLO + PROOF_MAC; victim += 7)
+        assert_false(survives(0, victim));
+    for (uint64_t victim = 0; victim < PROOF_ANSWER; victim += 7)
+        assert_false(survives(1, victim));
+}
+
+/* ---- End ------------------------------------------------------------------------------------- */
+
+static void a_child_forgets_without_harm(void **state)
+{
+    (void)state;
+    net_address at;
+    net_door *door = test_door(&host_id, 4, &at);
+    net_link *a = test_call(&caller_id, &at), *b = test_meet(door, a);
+    char text[8] = "";
+    const pid_t child = fork();
+    if (child == 0) {
+        net_link_forget(a);
+        net_link_forget(a);
+        net_link_forget(b);
+        net_door_forget(door);
+        _exit(net_link_fd(a) == -1 ? 0 : 1);
+    }
+    int result;
+    assert_int_equal(waitpid(child, &result, 0), child);
+    assert_int_equal(result, 0);
+    assert_int_equal(net_link_send(a, &(struct iovec){"here", 4}, 1), 4);
+    test_wait(net_link_fd(b), POLLIN, -1, 0);
+    assert_int_equal(net_link_receive(b, text, sizeof text), 4);
+    net_link *again = test_call(&caller_id, &at), *in = test_meet(door, again);
+    assert_non_null(in);
+    net_link_close(again);
+    net_link_close(in);
+    net_link_close(a);
+    net_link_close(b);
+    net_door_close(door);
+    net_link_close(NULL);
+    net_door_close(NULL);
+}
+
+static void buffers_are_set(void **state)
+{
+    (void)state;
+    net_address at;
+    net_door *door = test_door(&host_id, 4, &at);
+    net_link *a = test_call(&caller_id, &at);
+    int before, after;
+    socklen_t bytes = sizeof before;
+    getsockopt(net_link_fd(a), SOL_SOCKET, SO_RCVBUF, &before, &bytes);
+    net_link_set_buffers(a, 0);
+    net_link_set_buffers(a, 8192);
+    getsockopt(net_link_fd(a), SOL_SOCKET, SO_SNDBUF, &after, &bytes);
+    assert_int_equal(after, 2 * 8192); /* the system doubles it */
+    getsockopt(net_link_fd(a), SOL_SOCKET, SO_RCVBUF, &after, &bytes);
+    assert_int_equal(after, before);
+    net_link_set_buffers(a, SIZE_MAX);
+    getsockopt(net_link_fd(a), SOL_SOCKET, SO_RCVBUF, &after, &bytes);
+    assert_true(after >= before);
+    net_link_close(a);
+    net_door_close(door);
+}
+
+/* Links in every state are closed, and nothing is left (the sanitizers look). */
+static void links_end_in_every_state(void **state)
+{
+    (void)state;
+    encrypt_both();
+    net_address at;
+    net_door *door = test_door(&host_id, 4, &at);
+    net_link_close(test_call(&caller_id, &at)); /* waits */
+    net_link *a = test_call(&caller_id, &at);
+    net_link_progress(a, UINT64_MAX); /* refused */
+    net_link_close(a);
+    a = test_call(&caller_id, &at);
+    net_link *b = test_meet(door, a); /* open, with bytes inside */
+    static uint8_t bytes[1 << 20];
+    while (net_link_send(a, &(struct iovec){bytes, sizeof bytes}, 1) > 0) {
+    }
+    assert_true(net_link_wants_write(a));
+    net_link_receive(b, bytes, 1);
+    net_link_close(a);
+    net_link_close(b);
+    net_link_close(test_call(&caller_id, &at));
+    net_door_close(door); /* with a guest that has not been let in */
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(plain_links_open_and_carry_bytes)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(both_ends_know_what_the_link_is_for, fresh_identities),
+        cmocka_unit_test_setup(the_local_address_can_be_chosen, fresh_identities),
+        cmocka_unit_test_setup(what_cannot_be_called_is_said_at_once, fresh_identities),
+        cmocka_unit_test_setup(a_port_where_nobody_listens_refuses, fresh_identities),
+        cmocka_unit_test_setup(a_silent_host_is_given_up, fresh_identities),
+        cmocka_unit_test_setup(false_hosts_are_found_out, fresh_identities),
+        cmocka_unit_test_setup(a_differing_caller_is_turned_away, fresh_identities),
+        cmocka_unit_test_setup(nobody_on_the_line_can_change_a_byte, fresh_identities),
+        cmocka_unit_test_setup(the_proof_is_protected_without_encryption_too, fresh_identities),
+        cmocka_unit_test_setup(a_child_forgets_without_harm, fresh_identities),
+        cmocka_unit_test_setup(buffers_are_set, fresh_identities),
+        cmocka_unit_test_setup(links_end_in_every_state, fresh_identities),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -122,7 +122,8 @@ ssize_t net_link_receive(net_link *link, void *to, size_t bytes);
  * sealed records that still wait in the link on. A broken link has nothing to wait for: true. */
 bool net_link_flushed(net_link *link);
 
-/* Sizes of the socket's buffers from now on; 0: leaves the system's choice. */
+/* Sizes of the socket's buffers from now on; 0: leaves the system's choice. The one for receiving only
+ * grows. */
 void net_link_set_buffers(net_link *link, size_t bytes);
 
 /* Does not wait: ask net_link_flushed first where what was sent must arrive. NULL is allowed. */

@@ -45,6 +45,12 @@ static inline net_purpose test_purpose(void)
                          .epoch = UINT64_C(0x123456789abcdef0)};
 }
 
+static inline bool test_same_purpose(const net_purpose *a, const net_purpose *b)
+{
+    return a->role == b->role && a->from == b->from && a->to == b->to && a->set == b->set &&
+           a->channel == b->channel && a->epoch == b->epoch;
+}
+
 static inline net_address test_loopback(uint8_t family)
 {
     if (family == 4)
@@ -85,6 +91,13 @@ static inline void test_wait(int a, short a_events, int b, short b_events)
 {
     struct pollfd both[2] = {{.fd = a, .events = a_events}, {.fd = b, .events = b_events}};
     poll(both, 2, 100);
+}
+
+/* Until the other host has acknowledged all; nothing tells when, so it is asked again and again. */
+static inline void test_flush(net_link *link)
+{
+    while (!net_link_flushed(link))
+        poll(NULL, 0, 1);
 }
 
 static inline short test_events(const net_link *link)
