@@ -7,6 +7,7 @@
 #include <linux/futex.h>
 #include <poll.h>
 #include <sched.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #define SHORT_TURN_NS 100000 /* the least the kernel grants */
+#define HUMBLE_NICE 10       /* a tenth of a busy core */
 
 static uint64_t read_clock(clockid_t clock)
 {
@@ -80,6 +82,11 @@ void os_take_short_turns(void)
     syscall(SYS_sched_setattr, 0, &request, 0);
 }
 
+void os_step_back(void)
+{
+    setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), HUMBLE_NICE);
+}
+
 rueda_status os_shared_create(uint64_t bytes, int *fd)
 {
     const int made = memfd_create("rueda", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -131,6 +138,11 @@ rueda_status os_shared_map(int fd, uint64_t bytes, void **base)
 void os_unmap(void *base, uint64_t bytes)
 {
     munmap(base, bytes);
+}
+
+bool os_exchange_files(const char *a, const char *b)
+{
+    return renameat2(AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE) == 0;
 }
 
 int os_process_open(int pid)

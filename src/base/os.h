@@ -17,6 +17,21 @@ uint64_t os_now_ns(void);
 /* The same clock a few milliseconds late, for a fifth of the price. */
 uint64_t os_now_coarse_ns(void);
 
+/* A counter that only goes forward, at a rate of its own, for half the price of the clock: what is read
+ * is turned into time later, by two readings of both. */
+static inline uint64_t os_ticks(void)
+{
+#if defined(__x86_64__)
+    return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+    uint64_t ticks;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+    return ticks;
+#else
+    return os_now_ns();
+#endif
+}
+
 /* Sleeps while *word == seen, at most timeout_ns; returns early for any reason. `shared`: the word
  * lies in memory shared between processes. */
 void os_sleep_on(_Atomic uint32_t *word, uint32_t seen, uint64_t timeout_ns, bool shared);
@@ -31,6 +46,9 @@ void os_yield(void);
 /* Asks for short turns for the calling thread: it is then put before threads that compute, when it is
  * woken. Systems that do not know the request ignore it. */
 void os_take_short_turns(void);
+
+/* Lets all other threads go before the calling one, when there are more than cores. */
+void os_step_back(void);
 
 static inline void os_pause(void)
 {
@@ -64,6 +82,10 @@ rueda_status os_shared_commit(int fd, uint64_t offset, uint64_t bytes);
 void os_shared_discard(int fd, uint64_t offset, uint64_t bytes);
 rueda_status os_shared_map(int fd, uint64_t bytes, void **base);
 void os_unmap(void *base, uint64_t bytes);
+
+/* Lets two files exchange their names at one moment: nobody finds either name missing. False: the file
+ * system cannot (errno). */
+bool os_exchange_files(const char *a, const char *b);
 
 /* A descriptor that becomes readable when the process dies; -1 if the system has none. */
 int os_process_open(int pid);

@@ -183,6 +183,7 @@ void watch_peers(engine *e, uint64_t now)
     e->next_check_ns = now + CHECK_EVERY_NS;
     look_for_dead(e);
     look_for_left(e);
+    witness_waiting(e, now);
     if (e->broken == RUEDA_OK)
         look_for_stalls(e, now);
 }

@@ -301,7 +301,10 @@ rueda_status exec_run(exec_op *o, uint32_t budget, exec_result *result, bool *mo
             return RUEDA_OK;
         }
         bool blocked = false;
+        const uint32_t from = o->step;
         const rueda_status status = run_tick(o, &blocked, moved);
+        if (o->bound.trace != NULL)
+            exec_trace_tick(o, from, blocked, status != RUEDA_OK);
         if (status != RUEDA_OK || blocked)
             return status;
     }

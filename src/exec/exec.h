@@ -11,6 +11,7 @@
 #define RUEDA_EXEC_H
 
 #include "kernel/kernel.h"
+#include "observe/trace.h"
 #include "plan/plan.h"
 #include "transport/transport.h"
 
@@ -59,6 +60,7 @@ typedef struct exec_launch {
     const exec_extent *in, *out; /* chunks, as plan.h says for the collective */
     uint64_t largest;            /* elements of the largest chunk on any rank; not 0 with chunks */
     bool stream;                 /* results are too large to stay in a cache */
+    trace *trace;                /* told of every tick; NULL: nobody is */
 } exec_launch;
 
 typedef struct exec_message exec_message;
@@ -79,6 +81,9 @@ typedef struct exec_op {
     uint64_t published;  /* ticks of the publishing phases before this one */
     bool entered;        /* the channel's previous operation is finished everywhere */
     int waiting_for;     /* member that keeps us from going on, or -1 */
+
+    bool trace_begun, trace_waits; /* told, and at which step that it waits */
+    uint32_t trace_waits_tick, trace_waits_step;
 
     exec_message *messages; /* started, not yet fenced */
     uint32_t message_count, message_capacity;
@@ -118,6 +123,9 @@ uint8_t *exec_address(const exec_op *o, plan_operand operand, uint32_t piece, ex
 void exec_data_step(exec_op *o, const plan_step *step, uint32_t piece);
 void exec_prepare_sums(exec_op *o, uint32_t parity);
 void exec_weigh(exec_op *o, const plan_step *step);
+
+/* traced.c: steps from `from` on have run; o->step is the one that blocks or has failed. */
+void exec_trace_tick(exec_op *o, uint32_t from, bool blocked, bool failed);
 
 rueda_status exec_message_start(exec_op *o, const plan_step *step, uint32_t piece);
 /* Moves started messages on; *done: all are finished. */
