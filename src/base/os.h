@@ -17,21 +17,6 @@ uint64_t os_now_ns(void);
 /* The same clock a few milliseconds late, for a fifth of the price. */
 uint64_t os_now_coarse_ns(void);
 
-/* A counter that only goes forward, at a rate of its own, for half the price of the clock: what is read
- * is turned into time later, by two readings of both. */
-static inline uint64_t os_ticks(void)
-{
-#if defined(__x86_64__)
-    return __builtin_ia32_rdtsc();
-#elif defined(__aarch64__)
-    uint64_t ticks;
-    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
-    return ticks;
-#else
-    return os_now_ns();
-#endif
-}
-
 /* Sleeps while *word == seen, at most timeout_ns; returns early for any reason. `shared`: the word
  * lies in memory shared between processes. */
 void os_sleep_on(_Atomic uint32_t *word, uint32_t seen, uint64_t timeout_ns, bool shared);

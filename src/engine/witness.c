@@ -150,10 +150,11 @@ void witness_decided(engine *e, const process_set *s, const negotiation_result *
         tell_negotiated(e, s, result->join->record, result->join);
 }
 
+/* Mostly it can begin as soon as it is decided: that needs no second look at the clock. */
 void witness_running(operation *o)
 {
     if (o->decided_ns != 0 && !o->exec.entered)
-        o->began_ns = os_now_ns();
+        o->began_ns = o->began_ns == 0 ? o->decided_ns : os_now_ns();
 }
 
 static const char *engine_name(const operation *o)

@@ -15,7 +15,8 @@
 #include "plan/plan.h"
 #include "transport/transport.h"
 
-#define EXEC_TICK_BITS 24 /* ticks of one operation fit in so many bits */
+#define EXEC_TRIES_TOLD 256 /* after so many the trace is told that an operation waits */
+#define EXEC_TICK_BITS 24   /* ticks of one operation fit in so many bits */
 
 /* One tensor of a (fused) operation. Offsets and counts are elements of the operation's space. */
 typedef struct exec_tensor {
@@ -82,8 +83,8 @@ typedef struct exec_op {
     bool entered;        /* the channel's previous operation is finished everywhere */
     int waiting_for;     /* member that keeps us from going on, or -1 */
 
-    bool trace_begun, trace_waits; /* told, and at which step that it waits */
-    uint32_t trace_waits_tick, trace_waits_step;
+    bool traces_ticks; /* each tick is told to the trace, not the end alone */
+    uint32_t tries;    /* of the tick, in vain */
 
     exec_message *messages; /* started, not yet fenced */
     uint32_t message_count, message_capacity;
@@ -124,8 +125,12 @@ void exec_data_step(exec_op *o, const plan_step *step, uint32_t piece);
 void exec_prepare_sums(exec_op *o, uint32_t parity);
 void exec_weigh(exec_op *o, const plan_step *step);
 
-/* traced.c: steps from `from` on have run; o->step is the one that blocks or has failed. */
-void exec_trace_tick(exec_op *o, uint32_t from, bool blocked, bool failed);
+/* traced.c, for operations with a trace: a tick is done, and o->tick counts the next one; all are done;
+ * o->step has been tried in vain, or has failed. */
+bool exec_trace_wants_ticks(const exec_op *o);
+void exec_trace_tick(const exec_op *o);
+void exec_trace_end(const exec_op *o);
+void exec_trace_stuck(const exec_op *o, bool failed);
 
 rueda_status exec_message_start(exec_op *o, const plan_step *step, uint32_t piece);
 /* Moves started messages on; *done: all are finished. */

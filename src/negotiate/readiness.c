@@ -1,5 +1,5 @@
-/* readiness.c: since when each member has had a tensor ready, as far as this rank can see: since its
- * contribution that says so has arrived. Only while a timeline is written. */
+/* readiness.c: since when the other members have had a tensor ready, as far as this rank can see: since
+ * their contribution that says so has arrived. Only while a timeline is written. */
 #include "negotiate/negotiate.h"
 
 #include <stdlib.h>
@@ -12,7 +12,8 @@ void readiness_watch(negotiation *n)
         memset(n->arrived_ns, 0, n->group->size * sizeof *n->arrived_ns);
     n->arrived_round = n->round;
     for (uint16_t i = 0; i < n->group->size; i++) {
-        if (n->arrived_ns[i] != 0 || !control_contributed(n->group, n->round, i))
+        if (i == n->group->index || n->arrived_ns[i] != 0 ||
+            !control_contributed(n->group, n->round, i))
             continue;
         now = now == 0 ? os_now_ns() : now;
         n->arrived_ns[i] = now;

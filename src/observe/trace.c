@@ -10,7 +10,7 @@
 
 rueda_status trace_init(trace *t, uint64_t records, uint64_t generation)
 {
-    *t = (trace){.generation = (uint32_t)generation};
+    *t = (trace){.generation = (uint32_t)LOW_BITS(generation, TRACE_GENERATION_BITS)};
     if (records == 0)
         return RUEDA_OK;
     uint64_t size = 1;
@@ -22,8 +22,6 @@ rueda_status trace_init(trace *t, uint64_t records, uint64_t generation)
                            "no memory for a trace of %llu records: lower RUEDA_TRACE",
                            (unsigned long long)size);
     t->mask = size - 1;
-    t->origin_ticks = os_ticks();
-    t->origin_ns = os_now_ns();
     return RUEDA_OK;
 }
 
@@ -41,28 +39,20 @@ static void load_record(const trace *t, uint64_t index, trace_record *r)
     const _Atomic uint64_t *from = &t->words[(index & t->mask) * TRACE_WORDS];
     for (int i = 0; i < TRACE_WORDS; i++)
         w[i] = atomic_load_explicit(&from[i], memory_order_relaxed);
-    *r = (trace_record){.time = w[0],
-                        .number = w[1] >> 16,
-                        .set = (uint32_t)LOW_BITS(w[1] >> 8, 8),
-                        .event = (uint8_t)w[1],
-                        .tick = (uint32_t)(w[2] >> 40),
-                        .phase = (uint32_t)LOW_BITS(w[2] >> 24, 16),
-                        .peer = (uint16_t)(w[2] >> 8),
-                        .kind = (uint8_t)w[2],
+    *r = (trace_record){.time_ns = w[0],
+                        .number = w[1] >> 24,
+                        .set = (uint32_t)LOW_BITS(w[1] >> 16, TRACE_SET_BITS),
+                        .event = (uint8_t)LOW_BITS(w[1] >> 12, TRACE_NAME_BITS),
+                        .kind = (uint8_t)LOW_BITS(w[1] >> 8, TRACE_NAME_BITS),
+                        .collective = (uint8_t)LOW_BITS(w[1] >> 4, TRACE_NAME_BITS),
+                        .algorithm = (uint8_t)LOW_BITS(w[1], TRACE_NAME_BITS),
+                        .tick = (uint32_t)(w[2] >> 32),
+                        .phase = (uint32_t)LOW_BITS(w[2] >> TRACE_PEER_BITS, TRACE_PHASE_BITS),
+                        .peer = (uint16_t)w[2],
                         .first_step = (uint32_t)(w[3] >> 40),
-                        .last_step = (uint32_t)LOW_BITS(w[3] >> 16, TRACE_STEP_BITS),
+                        .last_step =
+                            (uint32_t)LOW_BITS(w[3] >> TRACE_GENERATION_BITS, TRACE_STEP_BITS),
                         .generation = (uint32_t)LOW_BITS(w[3], TRACE_GENERATION_BITS)};
-}
-
-/* By two readings of both: at the start and now. */
-static void to_nanoseconds(const trace *t, trace_record *records, size_t count)
-{
-    const uint64_t ticks = os_ticks() - t->origin_ticks, ns = os_now_ns() - t->origin_ns;
-    const double rate = ticks > 0 ? (double)ns / (double)ticks : 1.0;
-    for (size_t i = 0; i < count; i++) {
-        const double since = (double)(int64_t)(records[i].time - t->origin_ticks);
-        records[i].time = t->origin_ns + (uint64_t)(int64_t)(since * rate);
-    }
 }
 
 size_t trace_read(const trace *t, trace_record *to, size_t capacity)
@@ -81,50 +71,32 @@ size_t trace_read(const trace *t, trace_record *to, size_t capacity)
     uint64_t lost = first_whole > oldest ? first_whole - oldest : 0;
     lost = lost < count ? lost : count;
     memmove(to, to + lost, (count - lost) * sizeof *to);
-    to_nanoseconds(t, to, count - lost);
     return count - lost;
 }
 
 /* ---- For people ------------------------------------------------------------------------------ */
 
-static void format_event(const trace_record *r, const trace_names *names, char *to, size_t room)
-{
-    const char *kind = names->kind(r->kind);
-    switch ((trace_event)r->event) {
-    case TRACE_BEGINS:
-        snprintf(to, room, "begins: %s by %s, %u tensor%s", names->collective(r->kind),
-                 names->algorithm((uint8_t)r->peer), r->last_step, r->last_step == 1 ? "" : "s");
-        break;
-    case TRACE_RAN:
-    case TRACE_ENDS:
-        snprintf(to, room, "phase %u tick %u: steps %u to %u done, %s%s", r->phase, r->tick,
-                 r->first_step, r->last_step, kind,
-                 r->event == TRACE_ENDS ? "; the operation ends" : "");
-        break;
-    case TRACE_WAITS:
-        if (r->peer == TRACE_NOBODY)
-            snprintf(to, room, "phase %u tick %u: waits at step %u, %s", r->phase, r->tick,
-                     r->first_step, kind);
-        else
-            snprintf(to, room, "phase %u tick %u: waits at step %u, %s, for rank %u of the set",
-                     r->phase, r->tick, r->first_step, kind, r->peer);
-        break;
-    case TRACE_FAILS:
-        snprintf(to, room, "phase %u tick %u: fails at step %u, %s", r->phase, r->tick,
-                 r->first_step, kind);
-        break;
-    default:
-        snprintf(to, room, "?");
-    }
-}
-
 const char *trace_format(const trace_record *r, const trace_names *names, char text[TRACE_LINE_MAX])
 {
-    const int used = snprintf(
-        text, TRACE_LINE_MAX, "%llu.%09llu generation %u set %u operation %llu ",
-        (unsigned long long)(r->time / 1000000000u), (unsigned long long)(r->time % 1000000000u),
-        r->generation, r->set, (unsigned long long)r->number);
-    format_event(r, names, text + used, TRACE_LINE_MAX - (size_t)used);
+    const size_t used = (size_t)snprintf(
+        text, TRACE_LINE_MAX,
+        "%llu.%09llu generation %u set %u operation %llu, %s by %s: phase %u tick %u ",
+        (unsigned long long)(r->time_ns / 1000000000u),
+        (unsigned long long)(r->time_ns % 1000000000u), r->generation, r->set,
+        (unsigned long long)r->number, names->collective(r->collective),
+        names->algorithm(r->algorithm), r->phase, r->tick);
+    const char *kind = names->kind(r->kind);
+    char *to = text + used;
+    const size_t room = TRACE_LINE_MAX - used;
+    if (r->event == TRACE_RAN || r->event == TRACE_ENDS)
+        snprintf(to, room, "steps %u to %u done, %s%s", r->first_step, r->last_step, kind,
+                 r->event == TRACE_ENDS ? "; the operation ends" : "");
+    else if (r->event == TRACE_WAITS && r->peer != TRACE_NOBODY)
+        snprintf(to, room, "waits at step %u, %s, for rank %u of the set", r->first_step, kind,
+                 r->peer);
+    else
+        snprintf(to, room, "%s at step %u, %s", r->event == TRACE_WAITS ? "waits" : "fails",
+                 r->first_step, kind);
     return text;
 }
 
