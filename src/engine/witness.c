@@ -212,11 +212,25 @@ void witness_waiting(engine *e, uint64_t now)
     }
 }
 
+static void tell_where_it_waits(const operation_list *list)
+{
+    for (const operation *o = list->first; o != NULL; o = o->next) {
+        if (o->exec.bound.trace != NULL && o->exec.phase < o->exec.bound.plan->phase_count)
+            exec_trace_stuck(&o->exec, false);
+    }
+}
+
 void witness_broken(engine *e, rueda_status status)
 {
     const bool by_fault = status == RUEDA_ERR_PEER || status == RUEDA_ERR_STALLED ||
                           status == RUEDA_ERR_TIMEOUT || status == RUEDA_ERR_INTERNAL;
     static const trace_names names = {kind_name, collective_name, algorithm_name};
-    if (by_fault)
-        trace_dump(&e->trace, &names, e->settings.trace_file.text, &e->log);
+    if (!by_fault || trace_if_on(&e->trace) == NULL)
+        return;
+    tell_where_it_waits(&e->set_operations);
+    for (int32_t i = 0; i < e->set_limit; i++) {
+        for (int l = 0; l < LANE_COUNT && e->sets[i].exists; l++)
+            tell_where_it_waits(&e->sets[i].flight[l]);
+    }
+    trace_dump(&e->trace, &names, e->settings.trace_file.text, &e->log);
 }

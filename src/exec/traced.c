@@ -57,5 +57,7 @@ void exec_trace_end(const exec_op *o)
 void exec_trace_stuck(const exec_op *o, bool failed)
 {
     const uint32_t step = o->bound.plan->phases[o->phase].first + o->step;
+    if (step >= o->bound.plan->step_count)
+        return; /* a last phase without steps */
     put(o, failed ? TRACE_FAILS : TRACE_WAITS, os_now_ns(), o->phase, o->tick, step, step);
 }

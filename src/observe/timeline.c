@@ -1,23 +1,26 @@
 /* timeline.c: notes from the driver, and the thread that writes them. */
 #include "observe/timeline.h"
 
+#include "base/settings.h"
+
 #include <signal.h>
 #include <string.h>
 
 /* ---- The writer ------------------------------------------------------------------------------ */
 
-/* A reader has so much time before the file it has opened changes; writers share it. */
+/* Beside the time that readers need, which all writers share. */
 static uint64_t flush_interval(const timeline *t)
 {
-    const uint64_t readable = t->file.bytes / (1 << 20) * TIMELINE_FLUSH_NS_A_MIB;
-    return (readable > TIMELINE_FLUSH_NS ? readable : TIMELINE_FLUSH_NS) * (uint64_t)t->writers;
+    return (TIMELINE_FLUSH_NS + t->file.bytes / MIB * TIMELINE_READ_NS_A_MIB) *
+           (uint64_t)t->writers;
 }
 
-static void drain(timeline *t)
+/* What the text has no room for stays in the ring; `last`: there is no later. */
+static void drain(timeline *t, bool last)
 {
     t->text.offset_ns = atomic_load_explicit(&t->offset_ns, memory_order_relaxed);
-    for (const note_head *note;
-         t->text.length < TIMELINE_TEXT_BYTES && (note = note_ring_peek(&t->ring)) != NULL;) {
+    for (const note_head *note; (last || t->text.length < TIMELINE_TEXT_BYTES) &&
+                                (note = note_ring_peek(&t->ring)) != NULL;) {
         if (!timeline_text_add(&t->text, (const timeline_note *)note))
             atomic_fetch_add(&t->dropped, 1);
         note_ring_take(&t->ring, note);
@@ -57,13 +60,8 @@ static void flush(timeline *t, bool last)
     timeline_text_clear(&t->text);
 }
 
-/* All that is there, also if it is more than the text may hold. */
 static void finish(timeline *t)
 {
-    while (t->text.length >= TIMELINE_TEXT_BYTES) {
-        flush(t, true);
-        drain(t);
-    }
     timeline_text_close(&t->text, os_now_ns());
     flush(t, true);
     timeline_file_finish(&t->file);
@@ -77,11 +75,11 @@ static void *writer_main(void *argument)
     for (;;) {
         const uint32_t seen = atomic_load(&t->wake);
         const bool last = atomic_load(&t->stopping) != 0;
-        drain(t);
+        drain(t, last);
         if (last)
             break;
         const uint64_t now = os_now_ns();
-        if (now >= flush_at || t->text.length >= TIMELINE_TEXT_BYTES) {
+        if (now >= flush_at) {
             flush(t, false);
             flush_at = now + flush_interval(t);
         } else {

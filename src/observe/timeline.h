@@ -18,11 +18,11 @@
 
 #include <pthread.h>
 
-#define TIMELINE_RING_BYTES (4 << 20)         /* notes that the writer has not seen yet */
-#define TIMELINE_TEXT_BYTES (8 << 20)         /* events not yet in the file */
-#define TIMELINE_FLUSH_NS UINT64_C(100000000) /* the file is at most so old … */
-#define TIMELINE_FLUSH_NS_A_MIB 10000000      /* … or so old: it must be readable meanwhile */
-#define TIMELINE_DYNAMIC "DYNAMIC"            /* Horovod's word for "none until asked for" */
+#define TIMELINE_RING_BYTES (4 << 20)  /* notes that the writer has not seen yet */
+#define TIMELINE_TEXT_BYTES (32 << 20) /* events not yet in the file */
+#define TIMELINE_FLUSH_NS                                                                          \
+    UINT64_C(100000000)            /* between two additions to the file, for each writer */
+#define TIMELINE_DYNAMIC "DYNAMIC" /* Horovod's word for "none until asked for" */
 
 typedef struct timeline {
     _Atomic bool on; /* the driver writes notes */

@@ -2,6 +2,7 @@
 #include "observe/timeline_file.h"
 
 #include "base/os.h"
+#include "base/settings.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define OPENING "[\n"
@@ -17,7 +19,7 @@
 #define CLOSING_BYTES (sizeof CLOSING - 1)
 #define BETWEEN ",\n"
 #define FILE_MODE 0666 /* less the umask */
-#define LOCK_EVERY_US 2000
+#define LOOK_EVERY_US 1000
 #define COPY_BYTES 65536
 
 rueda_status timeline_file_init(timeline_file *f, const char *path, const char *first,
@@ -117,7 +119,7 @@ static rueda_status lock_until(int fd, uint64_t deadline_ns)
             return status_fail_errno(RUEDA_ERR_SYSTEM, "cannot lock the timeline");
         if (os_now_ns() >= deadline_ns)
             return status_fail(RUEDA_ERR_TIMEOUT, "another process keeps the timeline locked");
-        usleep(LOCK_EVERY_US);
+        usleep(LOOK_EVERY_US);
     }
     return RUEDA_OK;
 }
@@ -129,10 +131,23 @@ static void unlock(int fd)
     close(fd);
 }
 
+/* Whether the names were exchanged so long ago that who has opened the other file has read it. */
+static bool is_rested(int fd)
+{
+    struct stat status;
+    struct timespec now;
+    if (fstat(fd, &status) != 0 || clock_gettime(CLOCK_REALTIME, &now) != 0)
+        return true;
+    const int64_t age_ns = (int64_t)(now.tv_sec - status.st_ctim.tv_sec) * INT64_C(1000000000) +
+                           (now.tv_nsec - status.st_ctim.tv_nsec);
+    return age_ns < 0 || age_ns > TIMELINE_READ_NS + status.st_size / MIB * TIMELINE_READ_NS_A_MIB;
+}
+
 /* Opens and locks the file that bears the name; whoever had the lock before may have exchanged it. */
 static rueda_status lock_front(timeline_file *f, int *front)
 {
-    const uint64_t deadline_ns = os_now_ns() + TIMELINE_LOCK_MS * UINT64_C(1000000);
+    const uint64_t deadline_ns =
+        os_now_ns() + TIMELINE_LOCK_NS + f->bytes / MIB * TIMELINE_READ_NS_A_MIB;
     for (;;) {
         int fd = open(f->path, O_RDWR | O_CLOEXEC);
         if (fd < 0 && errno == ENOENT && timeline_file_create(f) == RUEDA_OK)
@@ -142,9 +157,12 @@ static rueda_status lock_front(timeline_file *f, int *front)
         const rueda_status status = lock_until(fd, deadline_ns);
         if (status != RUEDA_OK)
             return close(fd), status;
-        if (still_bears(fd, f->path))
+        const bool bears = still_bears(fd, f->path);
+        if (bears && (is_rested(fd) || os_now_ns() >= deadline_ns))
             return *front = fd, RUEDA_OK;
         unlock(fd);
+        if (bears)
+            usleep(LOOK_EVERY_US);
     }
 }
 
