@@ -358,6 +358,19 @@ typedef struct rueda_stats {
 
 RUEDA_API rueda_status rueda_get_stats(rueda_stats *stats);
 
+/* A timeline: what happens to every tensor and when, as a file for Perfetto (ui.perfetto.dev) or
+ * chrome://tracing, with the event names of Horovod; docs/timeline.md tells how to read it. The file is a
+ * complete JSON array whenever it is looked at, also after a crash, and takes the place of one that is
+ * there. Rank 0 writes it; on the other ranks both calls do nothing and return OK, unless
+ * RUEDA_TIMELINE_ALL_RANKS is set: then all ranks write into it, rank 0 first. `mark_cycles` not 0:
+ * negotiation rounds are shown, too. Any thread, at any time; operations go on meanwhile.
+ * start: ERR_STATE: one is being written already (RUEDA_TIMELINE starts one at rueda_init).
+ * ERR_ARGUMENT: no path. ERR_SYSTEM: it cannot be written. ERR_MEMORY.
+ * stop: returns when all is in the file; rueda_shutdown does it, too. OK also if none is being written.
+ * ERR_SYSTEM: something could not be written; the file is complete up to there. */
+RUEDA_API rueda_status rueda_timeline_start(const char *path, int mark_cycles);
+RUEDA_API rueda_status rueda_timeline_stop(void);
+
 /* Orthogonality of the last Adasum of a tensor: ‖combined‖² / Σ‖gᵢ‖². 1: the gradients were
  * orthogonal, every worker added something of its own; 1/size: all were equal, one worker would
  * have done; opposed gradients give less. NULL is the whole of the last operations, as in

@@ -1,4 +1,4 @@
-/* insight.c: statistics and orthogonality. */
+/* insight.c: statistics, orthogonality and the timeline. */
 #include "api/context.h"
 
 #include <math.h>
@@ -73,4 +73,20 @@ rueda_status rueda_get_stats(rueda_stats *stats)
         now.orthogonality = leaves == 0 ? 1.0 : combined / leaves;
     memcpy(stats, &now, stats->struct_size < sizeof now ? stats->struct_size : sizeof now);
     return RUEDA_OK;
+}
+
+rueda_status rueda_timeline_start(const char *path, int mark_cycles)
+{
+    engine *e = context_engine("rueda_timeline_start");
+    if (e == NULL)
+        return RUEDA_ERR_STATE;
+    if (path == NULL)
+        return status_fail(RUEDA_ERR_ARGUMENT, "rueda_timeline_start: path is NULL");
+    return witness_timeline_start(e, path, mark_cycles != 0);
+}
+
+rueda_status rueda_timeline_stop(void)
+{
+    engine *e = context_engine("rueda_timeline_stop");
+    return e == NULL ? RUEDA_ERR_STATE : timeline_stop(&e->timeline);
 }

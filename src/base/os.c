@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #define SHORT_TURN_NS 100000 /* the least the kernel grants */
+#define HUMBLE_NICE 19       /* a hundredth of a core that is busy */
 
 static uint64_t read_clock(clockid_t clock)
 {
@@ -83,6 +84,12 @@ void os_take_short_turns(void)
     syscall(SYS_sched_setattr, 0, &request, 0);
 }
 
+void os_step_back(void)
+{
+    setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), HUMBLE_NICE);
+    os_take_short_turns(); /* so that those who need the core do not wait long for it */
+}
+
 rueda_status os_shared_create(uint64_t bytes, int *fd)
 {
     const int made = memfd_create("rueda", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -134,6 +141,11 @@ rueda_status os_shared_map(int fd, uint64_t bytes, void **base)
 void os_unmap(void *base, uint64_t bytes)
 {
     munmap(base, bytes);
+}
+
+bool os_exchange_files(const char *a, const char *b)
+{
+    return renameat2(AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE) == 0;
 }
 
 int os_process_open(int pid)

@@ -32,6 +32,9 @@ void os_yield(void);
  * woken. Systems that do not know the request ignore it. */
 void os_take_short_turns(void);
 
+/* Lets all other threads go before the calling one, when there are more than cores. */
+void os_step_back(void);
+
 static inline void os_pause(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -68,6 +71,10 @@ void os_unmap(void *base, uint64_t bytes);
 /* A name that is the same for all processes of this machine and network namespace, and for no others:
  * those that can hand each other shared memory. */
 void os_machine_name(char *name, size_t size);
+
+/* Lets two files exchange their names at one moment: nobody finds either name missing. False: the file
+ * system cannot (errno). */
+bool os_exchange_files(const char *a, const char *b);
 
 /* A descriptor that becomes readable when the process dies; -1 if the system has none. */
 int os_process_open(int pid);

@@ -80,6 +80,18 @@
       "Seconds after which a tensor that some ranks have not submitted is reported; 0: never.") \
     X(INT, stall_end, "RUEDA_STALL_END", "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", 0, 0, 86400, LOCAL, \
       "Seconds after which such a tensor ends the job; 0: never.") \
+    X(TEXT, timeline, "RUEDA_TIMELINE", "HOROVOD_TIMELINE", "", 0, 255, LOCAL, \
+      "File that gets the timeline from rueda_init on, on rank 0; DYNAMIC: none until rueda_timeline_start.") \
+    X(BOOL, timeline_all, "RUEDA_TIMELINE_ALL_RANKS", NULL, 0, 0, 1, LOCAL, \
+      "Every rank writes into the timeline, not rank 0 alone.") \
+    X(BOOL, timeline_mark_cycles, "RUEDA_TIMELINE_MARK_CYCLES", "HOROVOD_TIMELINE_MARK_CYCLES", 0, 0, 1, LOCAL, \
+      "The timeline also shows when negotiation rounds start.") \
+    X(BYTES, timeline_max, "RUEDA_TIMELINE_MAX", NULL, 1 * GIB, 64 * KIB, 1024 * GIB, LOCAL, \
+      "The timeline's file gets no larger; what comes later is dropped and counted.") \
+    X(INT, trace, "RUEDA_TRACE", NULL, 0, 0, 16777216, LOCAL, \
+      "Records of the trace ring: the last steps of the operations, told when the job breaks; 0: off.") \
+    X(TEXT, trace_file, "RUEDA_TRACE_FILE", NULL, "", 0, 255, LOCAL, \
+      "File that then gets the trace, with .RANK appended; empty: its last records go to the log.") \
     X(TEXT, log_level, "RUEDA_LOG_LEVEL", "HOROVOD_LOG_LEVEL", "warn", 0, 15, LOCAL, \
       "What is written to stderr: error, warn, info or debug.")
 /* clang-format on */

@@ -30,6 +30,7 @@ static const char about[] =
     "  behind    4 KiB submitted behind 256 MiB: which ends first, and when\n"
     "  idle      what a job costs that does nothing for 5 s\n"
     "  startup   from the launch to the first result, and a new start in the same process\n"
+    "  observe   what the trace and the timeline cost an allreduce\n"
     "With --against the other side runs in short slices between ours, so that both see the same\n"
     "machine. Sizes are bytes, with K, M, G for 1024: --sizes 4,64K,16M.";
 

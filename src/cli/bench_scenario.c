@@ -25,6 +25,7 @@ static const bench_scenario scenarios[] = {
     {"idle", "what a job costs that does nothing for 5 s", scenario_idle},
     {"startup", "from the launch to the first result, and a new start in the same process",
      scenario_startup},
+    {"observe", "what the trace and the timeline cost an allreduce", scenario_observe},
     {NULL, NULL, NULL},
 };
 

@@ -24,5 +24,6 @@ bool scenario_tensors(const bench_options *o, const board *b);
 bool scenario_behind(const bench_options *o, const board *b);
 bool scenario_idle(const bench_options *o, const board *b);
 bool scenario_startup(const bench_options *o, const board *b);
+bool scenario_observe(const bench_options *o, const board *b);
 
 #endif

@@ -4,6 +4,8 @@
 #include "cli/options.h"
 #include "plan/plan.h"
 
+#include <stdlib.h>
+
 #define TIMEOUT_MAX_S 31536000 /* a year */
 
 static const char about[] =
@@ -15,11 +17,14 @@ static const char about[] =
 int run_command(int argc, char **argv)
 {
     int64_t ranks = 0, timeout_s = 0;
+    const char *timeline = NULL;
     bool no_prefix = false;
     const option options[] = {
         {"-np", "N", "number of ranks", OPTION_NUMBER, &ranks, 1, PLAN_MAX_RANKS},
         {"--timeout", "SECONDS", "end the job after this time, with exit code 124", OPTION_NUMBER,
          &timeout_s, 1, TIMEOUT_MAX_S},
+        {"--timeline", "FILE", "write a timeline, see docs/timeline.md", OPTION_TEXT, &timeline, 0,
+         0},
         {"--no-prefix", NULL, "pass output on as it is", OPTION_FLAG, &no_prefix, 0, 0},
     };
     const command_line line = {.usage = "rueda run -np N [options] COMMAND [ARGUMENTS...]",
@@ -34,6 +39,8 @@ int run_command(int argc, char **argv)
         return options_complain("run", "how many ranks? write: %s", line.usage);
     if (next == argc)
         return options_complain("run", "which command? write: %s", line.usage);
+    if (timeline != NULL)
+        setenv("RUEDA_TIMELINE", timeline, true);
     return launch_job(&(launch_options){
         .ranks = (int)ranks, .prefix = !no_prefix, .timeout_s = timeout_s, .command = argv + next});
 }

@@ -50,12 +50,15 @@ static rueda_status start_parts(engine *e)
         status = heap_init(&e->heap, &e->segment, (uint32_t)e->who.rank);
     if (status == RUEDA_OK)
         status = watch_open(e);
+    if (status == RUEDA_OK)
+        status = witness_start(e);
     return status == RUEDA_OK ? background_start(e) : status;
 }
 
 static void stop_parts(engine *e)
 {
     background_stop(e);
+    witness_stop(e);
     watch_close(e);
     heap_fini(&e->heap);
     for (int32_t i = 0; i < RUEDA_MAX_SETS; i++)
@@ -106,6 +109,8 @@ rueda_status engine_start(engine *e, const config *settings, uint64_t generation
     rueda_status status = read_settings(e);
     if (status == RUEDA_OK)
         status = boot_identify(settings, &e->who);
+    if (status == RUEDA_OK)
+        status = witness_prepare(e);
     if (status == RUEDA_OK)
         status = join_job(e);
     if (status != RUEDA_OK)
@@ -187,6 +192,7 @@ rueda_status engine_submit(engine *e, process_set *s, entry *const *entries,
 {
     /* before the queue has them: they may end, and be freed, any time after */
     const uint64_t bytes = bytes_of(entries, count);
+    witness_submitted(e, entries, count);
     atomic_fetch_add(&e->outstanding, count);
     const rueda_status status = queue_submit(&s->queue, entries, names, count);
     if (status != RUEDA_OK)

@@ -12,7 +12,7 @@
 #include "exec/exec.h"
 #include "memory/heap.h"
 #include "negotiate/negotiate.h"
-#include "observe/log.h"
+#include "observe/timeline.h"
 
 typedef struct engine engine;
 typedef struct process_set process_set;
@@ -32,6 +32,7 @@ typedef struct operation {
     uint8_t *neutral;     /* stands in for tensors we don't have */
     int32_t target;       /* ADD_SET: what was made; REMOVE_SET: what goes */
     bool started, after_barrier;
+    uint64_t decided_ns, began_ns; /* for the timeline; decided_ns 0: it was off then */
     struct operation *next;
 } operation;
 
@@ -85,6 +86,8 @@ struct engine {
     const transport_table *transport; /* of all sets */
     heap heap;
     const kernel_table *kernel;
+    timeline timeline;
+    trace trace;           /* the driver writes it */
     plan_algorithm forced; /* RUEDA_ALGORITHM */
     bool crowded;          /* more ranks than cores here: give the core away early */
 
@@ -115,7 +118,8 @@ struct engine {
     char broken_text[STATUS_TEXT_MAX];
     int *process_fds; /* of the other ranks of this host, to see them die; else -1 */
     watch_silence *silences;
-    uint64_t next_check_ns, next_stall_ns, next_warning_ns, last_look_ns;
+    uint64_t next_check_ns, next_stall_ns, next_warning_ns, next_waiting_ns, last_look_ns;
+    uint64_t decided_ns; /* when the last round was decided; 0: the timeline was off */
 };
 
 rueda_status engine_start(engine *e, const config *settings, uint64_t generation);
@@ -182,6 +186,19 @@ uint64_t watch_beat(engine *e);
 
 /* sets.c: gives memory back that large operations have left; the caller drives, nothing is in flight. */
 void sets_trim(engine *e);
+
+/* witness.c: what the timeline and the trace are told. prepare: before the ranks meet, so that the file
+ * is there for all; start: after. Any thread: timeline_start, submitted. */
+rueda_status witness_prepare(engine *e);
+rueda_status witness_start(engine *e);
+void witness_stop(engine *e);
+rueda_status witness_timeline_start(engine *e, const char *path, bool mark_cycles);
+void witness_submitted(const engine *e, entry *const *entries, size_t count);
+void witness_decided(engine *e, const process_set *s, const negotiation_result *result);
+void witness_running(operation *o);
+void witness_finished(engine *e, const operation *o, rueda_status status);
+void witness_waiting(engine *e, uint64_t now);
+void witness_broken(engine *e, rueda_status status);
 
 /* background.c */
 rueda_status background_start(engine *e);

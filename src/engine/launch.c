@@ -186,7 +186,9 @@ static rueda_status start(engine *e, operation *o, const record *r, const plan *
                                 .in = in,
                                 .out = out,
                                 .largest = largest,
-                                .stream = streams(o)};
+                                .stream = streams(o),
+                                .trace = trace_if_on(&e->trace)};
+    o->decided_ns = e->decided_ns;
     const rueda_status status = exec_start(&o->exec, &launch, e->kernel);
     if (status != RUEDA_OK)
         return status;

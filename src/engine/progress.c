@@ -42,6 +42,7 @@ void engine_break(engine *e, rueda_status status, const char *text)
         return;
     e->broken = status;
     snprintf(e->broken_text, sizeof e->broken_text, "%s", text);
+    witness_broken(e, status);
     operation_list *changes = &e->set_operations;
     while (changes->first != NULL)
         operation_finish(e, operation_remove(changes, &changes->first), status, e->broken_text);
@@ -88,6 +89,7 @@ static bool negotiate_set(engine *e, process_set *s)
         return true;
     }
     if (complete) {
+        witness_decided(e, s, &result);
         note_join(e, s, &result);
         launch_decided(e, s, &result);
     }
@@ -106,6 +108,7 @@ static bool run_operation(engine *e, operation *o, bool *moved)
     process_set *s = o->set;
     if (!is_first_on_channel(s, o))
         return false;
+    witness_running(o);
     exec_result result;
     const rueda_status status =
         exec_run(&o->exec, o->large ? TICKS_LARGE : TICKS_SMALL, &result, moved);

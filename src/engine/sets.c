@@ -106,6 +106,7 @@ static rueda_status equip(engine *e, process_set *s, int32_t id)
     if (status == RUEDA_OK)
         status = negotiation_init(&s->negotiation, &s->group, &s->queue,
                                   (uint32_t)e->settings.cache_capacity);
+    s->negotiation.timeline = &e->timeline;
     return status == RUEDA_OK ? open_channels(e, s) : status;
 }
 

@@ -238,6 +238,7 @@ void watch_peers(engine *e, uint64_t now)
     look_for_dead(e);
     look_for_silent(e, now);
     look_for_left(e);
+    witness_waiting(e, now);
     if (e->broken == RUEDA_OK)
         look_for_stalls(e, now);
 }

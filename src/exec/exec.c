@@ -135,6 +135,7 @@ rueda_status exec_start(exec_op *o, const exec_launch *launch, const kernel_tabl
             RUEDA_ERR_ARGUMENT,
             "RUEDA_SLOT_BYTES=%llu is too small for a tensor of this size on %u ranks: raise it",
             (unsigned long long)launch->channel->slot_bytes, launch->plan->layout.ranks);
+    o->traces_ticks = exec_trace_wants_ticks(o);
     const rueda_status status = take_memory(o);
     if (status != RUEDA_OK)
         exec_fini(o);
@@ -302,11 +303,19 @@ rueda_status exec_run(exec_op *o, uint32_t budget, exec_result *result, bool *mo
         }
         bool blocked = false;
         const rueda_status status = run_tick(o, &blocked, moved);
-        if (status != RUEDA_OK || blocked)
+        if (status != RUEDA_OK || blocked) {
+            if (o->bound.trace != NULL && (status != RUEDA_OK || o->tries++ == EXEC_TRIES_TOLD))
+                exec_trace_stuck(o, status != RUEDA_OK);
             return status;
+        }
+        o->tries = 0;
+        if (o->traces_ticks)
+            exec_trace_tick(o);
     }
     if (!ends_with_publish(o->bound.plan))
         set_flag(o, finished_value(o));
+    if (o->bound.trace != NULL)
+        exec_trace_end(o);
     *result = EXEC_DONE;
     return RUEDA_OK;
 }

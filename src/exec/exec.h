@@ -11,11 +11,13 @@
 #define RUEDA_EXEC_H
 
 #include "kernel/kernel.h"
+#include "observe/trace.h"
 #include "plan/plan.h"
 #include "transport/transport.h"
 
 #define EXEC_TICK_BITS 24 /* ticks of one operation fit in so many bits */
 #define EXEC_SUMS 4       /* a·b, a·a, b·b and leaves of a tensor */
+#define EXEC_TRIES_TOLD 256 /* after so many the trace is told that an operation waits */
 
 /* One tensor of a (fused) operation. Offsets and counts are elements of the operation's space. */
 typedef struct exec_tensor {
@@ -60,6 +62,7 @@ typedef struct exec_launch {
     const exec_extent *in, *out; /* chunks, as plan.h says for the collective */
     uint64_t largest;            /* elements of the largest chunk on any rank; not 0 with chunks */
     bool stream;                 /* results are too large to stay in a cache */
+    trace *trace;                /* told of every tick; NULL: nobody is */
 } exec_launch;
 
 typedef struct exec_message exec_message;
@@ -80,6 +83,9 @@ typedef struct exec_op {
     uint64_t published;  /* ticks of the publishing phases before this one */
     bool entered;        /* the channel's previous operation is finished everywhere */
     int waiting_for;     /* member that keeps us from going on, or -1 */
+
+    bool traces_ticks; /* each tick is told to the trace, not the end alone */
+    uint32_t tries;    /* of the tick, in vain */
 
     exec_message *messages; /* started, not yet fenced */
     uint32_t message_count, message_capacity;
@@ -120,6 +126,13 @@ void exec_data_step(exec_op *o, const plan_step *step, uint32_t piece);
 double *exec_sums(const exec_op *o, uint16_t rank, uint32_t parity, uint32_t tensor);
 void exec_prepare_sums(exec_op *o, uint32_t parity);
 void exec_weigh(exec_op *o, const plan_step *step);
+
+/* traced.c, for operations with a trace: a tick is done, and o->tick counts the next one; all are done;
+ * o->step has been tried in vain, or has failed. */
+bool exec_trace_wants_ticks(const exec_op *o);
+void exec_trace_tick(const exec_op *o);
+void exec_trace_end(const exec_op *o);
+void exec_trace_stuck(const exec_op *o, bool failed);
 
 rueda_status exec_message_start(exec_op *o, const plan_step *step, uint32_t piece);
 /* Moves started messages on; *done: all are finished. */

@@ -14,8 +14,9 @@ rueda_status negotiation_init(negotiation *n, control_group *g, queue *q, uint32
     n->either = calloc(words, sizeof *n->either);
     n->cache = calloc(capacity + 1, sizeof(record *));
     n->joined = calloc(g->size, sizeof *n->joined);
+    n->arrived_ns = calloc(g->size, sizeof *n->arrived_ns);
     if (n->ready != NULL && n->both != NULL && n->either != NULL && n->cache != NULL &&
-        n->joined != NULL)
+        n->joined != NULL && n->arrived_ns != NULL)
         return RUEDA_OK;
     negotiation_fini(n);
     return status_fail(RUEDA_ERR_MEMORY, "out of memory for a process set");
@@ -28,6 +29,7 @@ void negotiation_fini(negotiation *n)
     free(n->either);
     free(n->cache);
     free(n->joined);
+    free(n->arrived_ns);
     free(n->open);
     free(n->decided);
     *n = (negotiation){0};
@@ -70,6 +72,7 @@ static void contribute(negotiation *n)
     n->contributed = true;
     n->messages++;
     control_contribute(n->group, n->round);
+    timeline_round(n->timeline, (int32_t)n->group->set, n->round);
 }
 
 static void note_joined(negotiation *n, uint16_t member)
@@ -119,6 +122,8 @@ static void leave_negotiation(negotiation *n)
         if (!ours)
             queue_skip_unnamed(n->queue, r);
         r->open_index = -1;
+        if (r->ready_ns != NULL && !timeline_is_on(n->timeline))
+            negotiation_forget_ready(n, r);
     }
     news_sweep(n);
     for (uint32_t i = 0; i < n->decided_count; i++) {
@@ -145,6 +150,8 @@ static entry *end_join(negotiation *n)
 static rueda_status finish_round(negotiation *n, negotiation_result *result)
 {
     rueda_status status = read_contributions(n);
+    if (status == RUEDA_OK && timeline_is_on(n->timeline))
+        readiness_read(n);
     if (status == RUEDA_OK)
         status = decide(n);
     if (status != RUEDA_OK)
@@ -168,6 +175,8 @@ rueda_status negotiation_progress(negotiation *n, bool hold, bool *moved, bool *
         contribute(n);
         *moved = true;
     }
+    if (timeline_is_on(n->timeline))
+        readiness_watch(n);
     if (!control_complete(n->group, n->round))
         return RUEDA_OK;
     *moved = *complete = true;

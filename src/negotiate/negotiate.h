@@ -11,6 +11,7 @@
 #define RUEDA_NEGOTIATE_H
 
 #include "control/control.h"
+#include "observe/timeline.h"
 #include "queue/queue.h"
 
 typedef struct negotiation {
@@ -40,6 +41,10 @@ typedef struct negotiation {
 
     record **decided; /* result of a round */
     uint32_t decided_count, decided_capacity;
+
+    timeline *timeline;     /* told of rounds; NULL: none */
+    uint64_t *arrived_ns;   /* by member: when we first saw its contribution, see readiness.c */
+    uint64_t arrived_round; /* to this round */
 
     _Atomic uint64_t rounds, messages, announcements; /* statistics */
 } negotiation;
@@ -71,6 +76,9 @@ void negotiation_settle(negotiation *n, record *r);
  * out of the negotiation. */
 entry *negotiation_abandon(negotiation *n);
 
+/* What record.ready_ns holds was told, or is of no interest. */
+void negotiation_forget_ready(const negotiation *n, record *r);
+
 /* Fills `missing` (one for each member) for a waiting record; for the stall report. */
 void negotiation_missing(const negotiation *n, const record *r, bool *missing);
 
@@ -90,6 +98,10 @@ rueda_status news_read(negotiation *n, uint16_t member, const uint8_t *from, uin
                        uint32_t count);
 void news_queue(negotiation *n, entry *e);
 void news_sweep(negotiation *n); /* drops records whose open_index was set to -1 */
+
+/* readiness.c */
+void readiness_watch(negotiation *n);
+void readiness_read(negotiation *n); /* the round is complete and read, not decided yet */
 
 /* decide.c */
 rueda_status decide(negotiation *n);

@@ -35,6 +35,7 @@ static void record_free(record *r)
     free(r->spoke);
     free(r->rows);
     free(r->conflict);
+    free(r->ready_ns);
     free(r);
 }
 

@@ -55,6 +55,7 @@ struct record {
     bool recent;             /* used again since the cache's hand last passed */
     uint32_t order;          /* among the candidates of this round */
     entry *launching;        /* our entry that this round decided, or NULL: we have joined */
+    uint64_t *ready_ns;      /* by member, for the timeline; NULL: not watched */
     double combined, leaves; /* squared norms of its last Adasum; guarded by the lock */
     bool has_norms;
 
