@@ -21,8 +21,7 @@ int run_command(int argc, char **argv)
     run_options o;
     int next;
     const options_result parsed = run_options_parse(&o, argc, argv, &next);
-    const int code =
-        parsed == OPTIONS_GO ? run(&o, argc, argv, next) : options_exit_code(parsed);
+    const int code = parsed == OPTIONS_GO ? run(&o, argc, argv, next) : options_exit_code(parsed);
     run_options_free(&o);
     return code;
 }

@@ -102,8 +102,10 @@ static bool take_hosts(run_options *o)
     if (o->hosts.count > 0 && o->ranks == 0)
         o->ranks = slots;
     if (o->hosts.count > 0 && o->ranks > slots) {
-        options_complain("run", "-np %lld is more than the %d slots of the hosts: name more, or "
-                         "give them more slots", (long long)o->ranks, slots);
+        options_complain("run",
+                         "-np %lld is more than the %d slots of the hosts: name more, or "
+                         "give them more slots",
+                         (long long)o->ranks, slots);
         return false;
     }
     if (o->ranks > PLAN_MAX_RANKS) {
@@ -179,8 +181,8 @@ options_result run_options_parse(run_options *o, int argc, char **argv, int *nex
     const options_result parsed = parse(o, argc, argv, next);
     if (parsed != OPTIONS_GO)
         return parsed;
-    const bool good = take_hosts(o) && take_bind(o) && take_variables(o, argc) &&
-                      take_meeting(o) && take_ssh(o);
+    const bool good =
+        take_hosts(o) && take_bind(o) && take_variables(o, argc) && take_meeting(o) && take_ssh(o);
     return good ? OPTIONS_GO : OPTIONS_BAD;
 }
 
