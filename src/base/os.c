@@ -7,6 +7,7 @@
 #include <linux/futex.h>
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -146,6 +147,18 @@ void os_unmap(void *base, uint64_t bytes)
 bool os_exchange_files(const char *a, const char *b)
 {
     return renameat2(AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE) == 0;
+}
+
+/* A lease for writing is given to the only one. Who opens the file during the few microseconds that we
+ * have it makes the kernel send a signal, by default one that would end the process. */
+bool os_is_open_elsewhere(int fd)
+{
+    if (fcntl(fd, F_SETSIG, SIGURG) != 0)
+        return false;
+    if (fcntl(fd, F_SETLEASE, F_WRLCK) != 0)
+        return errno == EAGAIN;
+    fcntl(fd, F_SETLEASE, F_UNLCK);
+    return false;
 }
 
 int os_process_open(int pid)

@@ -76,6 +76,10 @@ void os_machine_name(char *name, size_t size);
  * system cannot (errno). */
 bool os_exchange_files(const char *a, const char *b);
 
+/* Whether anybody but the caller has the file open that the caller has open for writing; false also where
+ * the file system cannot tell. */
+bool os_is_open_elsewhere(int fd);
+
 /* A descriptor that becomes readable when the process dies; -1 if the system has none. */
 int os_process_open(int pid);
 bool os_process_dead(int process_fd);

@@ -1,19 +1,10 @@
 /* timeline.c: notes from the driver, and the thread that writes them. */
 #include "observe/timeline.h"
 
-#include "base/settings.h"
-
 #include <signal.h>
 #include <string.h>
 
 /* ---- The writer ------------------------------------------------------------------------------ */
-
-/* Beside the time that readers need, which all writers share. */
-static uint64_t flush_interval(const timeline *t)
-{
-    return (TIMELINE_FLUSH_NS + t->file.bytes / MIB * TIMELINE_READ_NS_A_MIB) *
-           (uint64_t)t->writers;
-}
 
 /* What the text has no room for stays in the ring; `last`: there is no later. */
 static void drain(timeline *t, bool last)
@@ -81,7 +72,7 @@ static void *writer_main(void *argument)
         const uint64_t now = os_now_ns();
         if (now >= flush_at) {
             flush(t, false);
-            flush_at = now + flush_interval(t);
+            flush_at = now + TIMELINE_FLUSH_NS * (uint64_t)t->writers;
         } else {
             os_sleep_on(&t->wake, seen, flush_at - now, false);
         }

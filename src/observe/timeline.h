@@ -54,7 +54,7 @@ typedef struct timeline_options {
     bool fresh;         /* the file starts empty, whatever was there; else it is added to */
     bool mark_rounds;   /* notes of timeline_round are wanted */
     uint64_t max_bytes; /* of the file */
-    int writers;        /* ranks of this host that write to it, this one included */
+    int writers;        /* ranks that write to it from this host: they take turns */
 } timeline_options;
 
 /* Writes to a file from now on. ERR_STATE: one is being written. ERR_ARGUMENT, ERR_SYSTEM: the file.

@@ -2,7 +2,6 @@
 #include "observe/timeline_file.h"
 
 #include "base/os.h"
-#include "base/settings.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +10,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #define OPENING "[\n"
@@ -70,18 +68,20 @@ static bool read_at(int fd, char *bytes, size_t count, uint64_t offset)
     return true;
 }
 
+/* Under a name of its own first: nobody sees an array without its end, and others may be adding. */
 rueda_status timeline_file_create(timeline_file *f)
 {
-    char start[512];
+    char start[512], made[sizeof f->part + 16];
+    snprintf(made, sizeof made, "%s.%d", f->part, (int)getpid());
     const int length = snprintf(start, sizeof start, OPENING "%s" CLOSING, f->first);
-    const int fd = open(f->part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, FILE_MODE);
+    const int fd = open(made, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, FILE_MODE);
     if (fd < 0)
-        return status_fail_errno(RUEDA_ERR_SYSTEM, "cannot write the timeline to %.300s", f->part);
+        return status_fail_errno(RUEDA_ERR_SYSTEM, "cannot write the timeline to %.300s", f->path);
     const bool written = write_at(fd, start, (size_t)length, 0);
-    if (close(fd) == 0 && written && rename(f->part, f->path) == 0)
+    if (close(fd) == 0 && written && rename(made, f->path) == 0)
         return RUEDA_OK;
     status_fail_errno(RUEDA_ERR_SYSTEM, "cannot write the timeline to %.300s", f->path);
-    unlink(f->part);
+    unlink(made);
     return RUEDA_ERR_SYSTEM;
 }
 
@@ -112,18 +112,6 @@ static bool still_bears(int fd, const char *name)
            open_one.st_dev == named.st_dev && open_one.st_ino == named.st_ino;
 }
 
-static rueda_status lock_until(int fd, uint64_t deadline_ns)
-{
-    while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        if (errno != EWOULDBLOCK && errno != EINTR)
-            return status_fail_errno(RUEDA_ERR_SYSTEM, "cannot lock the timeline");
-        if (os_now_ns() >= deadline_ns)
-            return status_fail(RUEDA_ERR_TIMEOUT, "another process keeps the timeline locked");
-        usleep(LOOK_EVERY_US);
-    }
-    return RUEDA_OK;
-}
-
 /* Not by closing alone: a process that was forked meanwhile has a copy. */
 static void unlock(int fd)
 {
@@ -131,39 +119,31 @@ static void unlock(int fd)
     close(fd);
 }
 
-/* Whether the names were exchanged so long ago that who has opened the other file has read it. */
-static bool is_rested(int fd)
-{
-    struct stat status;
-    struct timespec now;
-    if (fstat(fd, &status) != 0 || clock_gettime(CLOCK_REALTIME, &now) != 0)
-        return true;
-    const int64_t age_ns = (int64_t)(now.tv_sec - status.st_ctim.tv_sec) * INT64_C(1000000000) +
-                           (now.tv_nsec - status.st_ctim.tv_nsec);
-    return age_ns < 0 || age_ns > TIMELINE_READ_NS + status.st_size / MIB * TIMELINE_READ_NS_A_MIB;
-}
-
-/* Opens and locks the file that bears the name; whoever had the lock before may have exchanged it. */
+/* Opens and locks the file that bears the name; whoever had the lock before may have exchanged it. Who
+ * waits has nothing open: it would count as a reader. */
 static rueda_status lock_front(timeline_file *f, int *front)
 {
-    const uint64_t deadline_ns =
-        os_now_ns() + TIMELINE_LOCK_NS + f->bytes / MIB * TIMELINE_READ_NS_A_MIB;
-    for (;;) {
-        int fd = open(f->path, O_RDWR | O_CLOEXEC);
+    const uint64_t deadline_ns = os_now_ns() + TIMELINE_LOCK_NS;
+    do {
+        const int fd = open(f->path, O_RDWR | O_CLOEXEC);
         if (fd < 0 && errno == ENOENT && timeline_file_create(f) == RUEDA_OK)
             continue;
         if (fd < 0)
             return status_fail_errno(RUEDA_ERR_SYSTEM, "cannot open the timeline %.300s", f->path);
-        const rueda_status status = lock_until(fd, deadline_ns);
-        if (status != RUEDA_OK)
-            return close(fd), status;
-        const bool bears = still_bears(fd, f->path);
-        if (bears && (is_rested(fd) || os_now_ns() >= deadline_ns))
-            return *front = fd, RUEDA_OK;
-        unlock(fd);
-        if (bears)
-            usleep(LOOK_EVERY_US);
-    }
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+            if (still_bears(fd, f->path))
+                return *front = fd, RUEDA_OK;
+            unlock(fd);
+            continue;
+        }
+        const bool taken = errno == EWOULDBLOCK;
+        close(fd);
+        if (!taken)
+            return status_fail(RUEDA_ERR_SYSTEM, "cannot lock the timeline %.300s", f->path);
+        usleep(LOOK_EVERY_US);
+    } while (os_now_ns() < deadline_ns);
+    return status_fail(RUEDA_ERR_TIMEOUT, "another process keeps the timeline %.300s locked",
+                       f->path);
 }
 
 static bool copy_range(int from, int to, uint64_t offset, uint64_t end)
@@ -194,20 +174,32 @@ static bool append(int fd, uint64_t end, const char *lines, size_t length)
     return good;
 }
 
-/* The back holds a beginning of what the front holds, or, if a writer was killed, anything. */
-static bool write_back(timeline_file *f, const array *front, const char *lines, size_t length)
+/* The other file: it holds a beginning of what the front holds, or, if a writer was killed, anything. One
+ * that somebody still reads is left to him. */
+static bool open_back(const timeline_file *f, const array *front, array *back)
 {
-    array back = {.fd = open(f->part, O_RDWR | O_CREAT | O_CLOEXEC, FILE_MODE)};
-    if (back.fd < 0)
+    back->fd = open(f->part, O_RDWR | O_CREAT | O_CLOEXEC, FILE_MODE);
+    if (back->fd >= 0 && os_is_open_elsewhere(back->fd)) {
+        close(back->fd);
+        unlink(f->part);
+        back->fd = open(f->part, O_RDWR | O_CREAT | O_CLOEXEC, FILE_MODE);
+    }
+    if (back->fd < 0)
         return false;
-    measure(&back);
-    if (back.end > front->end)
-        back.end = 0;
-    bool good = back.end > 0 || ftruncate(back.fd, 0) == 0;
-    good = good && copy_range(front->fd, back.fd, back.end, front->end) &&
-           append(back.fd, front->end, lines, length);
+    measure(back);
+    if (back->end > front->end)
+        back->end = 0;
+    return back->end > 0 || ftruncate(back->fd, 0) == 0;
+}
+
+static bool write_back(const timeline_file *f, const array *front, const char *lines, size_t length)
+{
+    array back = {.fd = -1};
+    bool good = open_back(f, front, &back) &&
+                copy_range(front->fd, back.fd, back.end, front->end) &&
+                append(back.fd, front->end, lines, length);
     const int reason = errno;
-    good = close(back.fd) == 0 && good;
+    good = (back.fd < 0 || close(back.fd) == 0) && good;
     if (!good)
         unlink(f->part);
     errno = reason;
@@ -246,8 +238,6 @@ rueda_status timeline_file_add(timeline_file *f, const char *lines, size_t lengt
         status = status_fail(RUEDA_ERR_SYSTEM, "%.300s is not a timeline any more", f->path);
     else
         status = add_locked(f, &front, lines, length);
-    if (status == RUEDA_OK)
-        f->bytes = front.end + length;
     unlock(front.fd);
     return status;
 }

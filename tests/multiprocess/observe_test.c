@@ -137,7 +137,7 @@ static void run_every_operation(int rank, int size, const void *argument)
 
 static void assert_operation(const check_timeline *t, const char *tensor, const char *op, int ranks)
 {
-    char negotiate[64], engine[64], rank_name[8];
+    char negotiate[64], engine[64], rank_name[16];
     const unsigned pid = check_pid(t, tensor);
     if (pid == 0)
         fail_msg("no process for %s", tensor);
@@ -182,7 +182,7 @@ static void run_a_group(int rank, int size, const void *argument)
 {
     (void)rank, (void)size, (void)argument;
     static float data[GROUP][10];
-    static char names[GROUP][16];
+    static char names[GROUP][32];
     const int64_t shape[] = {10};
     rueda_tensor tensors[GROUP];
     CHECK_OK(rueda_init(NULL));
@@ -202,7 +202,7 @@ static void fused_tensors_have_events_of_their_own(void **state)
     run_job(&(job){.ranks = 2, .body = run_a_group, .environment = environment});
     check_timeline t = read_timeline();
     for (int i = 0; i < GROUP; i++) {
-        char name[16];
+        char name[32];
         snprintf(name, sizeof name, "layer.%d", i);
         const unsigned pid = check_pid(&t, name);
         assert_int_not_equal(pid, 0);
@@ -252,7 +252,7 @@ static void assert_one_clock(const check_timeline *t, unsigned pid, int ranks, s
     double last_ready = 0, first_end = 1e300;
     for (int r = 0; r < ranks; r++) {
         size_t begun = 0, seen = 0;
-        char own[8];
+        char own[16];
         snprintf(own, sizeof own, "%d", r);
         for (size_t i = 0; i < t->count; i++) {
             const check_event *e = &t->events[i];
@@ -379,7 +379,7 @@ static void nap_ms(unsigned ms)
 static void reduce_until_over(void)
 {
     for (uint8_t more = 1; more != 0;) {
-        for (int i = 0; i < 50; i++)
+        for (int i = 0; i < 10; i++)
             CHECK_OK(reduce("busy", RUEDA_SUM));
         nap_ms(5);
         more = !atomic_load(&over);
