@@ -57,6 +57,18 @@ int os_cpu_count(void)
     return CPU_COUNT(&set);
 }
 
+void os_cpus_allowed(os_cpus *cpus)
+{
+    cpu_set_t set;
+    *cpus = (os_cpus){{0}};
+    CPU_ZERO(&set);
+    sched_getaffinity(0, sizeof set, &set);
+    for (int i = 0; i < OS_CPU_WORDS * 64 && i < CPU_SETSIZE; i++) {
+        if (CPU_ISSET(i, &set))
+            cpus->words[i / 64] |= UINT64_C(1) << i % 64;
+    }
+}
+
 int os_cpu_now(void)
 {
     return sched_getcpu();

@@ -23,8 +23,13 @@ void os_sleep_on(_Atomic uint32_t *word, uint32_t seen, uint64_t timeout_ns, boo
 /* Wakes everyone who sleeps on the word. */
 void os_wake(_Atomic uint32_t *word, bool shared);
 
-/* Processors this process may run on. */
+/* Processors this process may run on: how many, and which (a bit each). */
+#define OS_CPU_WORDS 16
+typedef struct os_cpus {
+    uint64_t words[OS_CPU_WORDS];
+} os_cpus;
 int os_cpu_count(void);
+void os_cpus_allowed(os_cpus *cpus);
 int os_cpu_now(void); /* the processor the caller runs on */
 void os_yield(void);
 

@@ -26,7 +26,7 @@ static uint64_t piece_elements(const exec_op *o, const plan_phase *phase)
     if (phase->once)
         return o->bound.largest;
     const uint64_t most = phase->cells > 0 ? o->cell_bytes : PIECE_BYTES;
-    const uint64_t wanted = o->bound.channel->group->job->segment->header->pieces;
+    const uint64_t wanted = o->bound.channel->group->job->pieces;
     uint64_t bytes = round_up(o->bound.largest * o->element / wanted + 1, OS_CACHE_LINE);
     if (bytes < PIECE_LEAST)
         bytes = PIECE_LEAST;

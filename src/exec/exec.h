@@ -15,8 +15,8 @@
 #include "plan/plan.h"
 #include "transport/transport.h"
 
-#define EXEC_TICK_BITS 24 /* ticks of one operation fit in so many bits */
-#define EXEC_SUMS 4       /* a·b, a·a, b·b and leaves of a tensor */
+#define EXEC_TICK_BITS 24   /* ticks of one operation fit in so many bits */
+#define EXEC_SUMS 4         /* a·b, a·a, b·b and leaves of a tensor */
 #define EXEC_TRIES_TOLD 256 /* after so many the trace is told that an operation waits */
 
 /* One tensor of a (fused) operation. Offsets and counts are elements of the operation's space. */

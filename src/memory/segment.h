@@ -36,8 +36,7 @@ typedef struct segment_abort {
 typedef struct segment_header {
     uint32_t magic, version;
     uint64_t generation;
-    uint32_t ranks, channels, cache_words;
-    uint32_t pieces; /* wanted of a tensor; few where ranks take turns on a core */
+    uint32_t ranks, channels, cache_words, zero;
     uint64_t slot_bytes, heap_bytes;
     uint64_t bytes; /* of the whole file */
     _Alignas(OS_CACHE_LINE) segment_abort abort;
@@ -57,6 +56,7 @@ typedef struct segment_rank {
     _Alignas(OS_CACHE_LINE) _Atomic uint32_t state; /* segment_state */
     int32_t pid;
     _Atomic uint64_t beats; /* grows while the rank lives and runs */
+    os_cpus cpus;           /* where it may run */
     config settings;
 } segment_rank;
 
@@ -99,9 +99,9 @@ typedef struct segment {
     uint64_t heap_offset;                                 /* within an area */
 } segment;
 
-/* Makes the segment of a new generation, sized by the settings; `local_ranks` of the ranks use it. */
+/* Makes the segment of a new generation, sized by the settings. */
 rueda_status segment_create(segment *s, const config *settings, uint32_t ranks,
-                            uint32_t local_ranks, uint64_t generation);
+                            uint64_t generation);
 /* Maps a segment made by another rank. Takes the descriptor over, also on failure. */
 rueda_status segment_attach(segment *s, int fd);
 void segment_close(segment *s);
