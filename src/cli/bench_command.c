@@ -297,7 +297,12 @@ static int start_ranks(const bench_options *o, int argc, char **argv)
     setenv("RUEDA_ALGORITHM", o->algorithm, 1);
     setenv("RUEDA_TRANSPORT", o->transport, 1);
     b->started_ns = os_now_ns();
-    const int result = launch_job(&(launch_options){.ranks = (int)o->ranks, .command = command});
+    const int result = launch_job(&(launch_options){.command_name = "bench",
+                                                    .ranks = (int)o->ranks,
+                                                    .steps = &(launch_step){.command = command},
+                                                    .step_count = 1,
+                                                    .bind = LAUNCH_BIND_NONE,
+                                                    .output = {.plain = true}});
     free(command);
     return result;
 }

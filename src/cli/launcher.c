@@ -1,281 +1,100 @@
-/* launcher.c: one loop that carries output, watches the ranks, and ends them together.
- *
- * Invariants: only the first cause of an end is kept, and it is told last. A rank that has ended
- * stays a zombie until the job ends, so its number, and with it its process group, is never reused
- * while we may still send a signal to it.
- */
+/* launcher.c: one loop that carries output, watches the hosts, and ends all ranks together. */
 #include "cli/launcher.h"
 
 #include "base/os.h"
-#include "cli/guard.h"
-#include "cli/relay.h"
-#include "cli/spawn.h"
+#include "cli/launch/events.h"
+#include "cli/launch/job.h"
+#include "cli/launch/ssh.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
-#include <sys/wait.h>
+#include <sys/random.h>
 #include <unistd.h>
 
-#define NEVER UINT64_MAX
-#define NS_PER_S UINT64_C(1000000000)
-#define NS_PER_MS UINT64_C(1000000)
-#define CAUSE_MAX 512
+#define FIXED_POLLS 3    /* signals, stdout, stderr */
+#define POLLS_PER_LINK 2 /* the agent, ssh's stderr */
 
-typedef struct rank {
-    pid_t pid; /* also its process group */
-    bool ended;
-    stream out, err;
-} rank;
-
-typedef struct job {
-    spawn_job spawn;
-    guard guard;
-    int signals; /* signalfd */
-    int started, alive;
-    rank *ranks;
+/* What the loop sleeps on. */
+typedef struct sleeper {
+    int signals;
+    sigset_t mask; /* as it was before us */
     struct pollfd *polls;
-    sink out, err;
-    char cause[CAUSE_MAX]; /* why the job ends early; "" if it does not */
-    int exit_code;
-    uint64_t timeout_at; /* the whole job's limit */
-    uint64_t kill_at;    /* the ranks were asked to end */
-    uint64_t
-        drained_at; /* all ranks have ended: an empty pipe is the end of a stream from then on */
-    uint64_t give_up_at; /* the user wants out, even if nobody reads our output */
-} job;
+} sleeper;
 
-/* ---- Ending ---------------------------------------------------------------------------------- */
+/* ---- Signals to the launcher ------------------------------------------------------------------ */
 
-static void signal_all(const job *j, int signal)
+/* The agents must not take our silence for our death. */
+static void stop_for_a_while(job *j)
 {
-    for (int i = 0; i < j->started; i++)
-        kill(-j->ranks[i].pid, signal);
-}
-
-/* Asks all ranks to end, for this cause if it is the first. */
-__attribute__((format(printf, 4, 5))) static void end_job(job *j, int signal, int exit_code,
-                                                          const char *format, ...)
-{
-    if (j->cause[0] != '\0')
-        return;
-    va_list args;
-    va_start(args, format);
-    vsnprintf(j->cause, sizeof j->cause, format, args);
-    va_end(args);
-    j->exit_code = exit_code;
-    j->kill_at = os_now_ns() + LAUNCH_GRACE_S * NS_PER_S;
-    signal_all(j, signal);
-}
-
-static void blame_rank(job *j, int index, const siginfo_t *info)
-{
-    const int pid = (int)j->ranks[index].pid, status = info->si_status;
-    if (info->si_code == CLD_EXITED)
-        end_job(j, SIGTERM, status, "rank %d (pid %d) exited with %d", index, pid, status);
-    else
-        end_job(j, SIGTERM, EXIT_SIGNAL + status, "rank %d (pid %d) was killed by SIG%s%s", index,
-                pid, sigabbrev_np(status), info->si_code == CLD_DUMPED ? " (core dumped)" : "");
-}
-
-/* Of several that failed at the same time one was first: rather one that crashed than one that
- * exited, since a rank that loses its peer exits. */
-static void watch_ranks(job *j)
-{
-    siginfo_t first = {0};
-    int failed = -1;
-    for (int i = 0; i < j->started; i++) {
-        siginfo_t info = {0};
-        if (j->ranks[i].ended ||
-            waitid(P_PID, (id_t)j->ranks[i].pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
-            info.si_pid == 0)
-            continue;
-        j->ranks[i].ended = true;
-        j->alive--;
-        const bool crashed = info.si_code != CLD_EXITED;
-        if ((crashed || info.si_status != 0) &&
-            (failed < 0 || (crashed && first.si_code == CLD_EXITED))) {
-            failed = i;
-            first = info;
-        }
+    job_signal(j, SIGSTOP); /* the ranks have no terminal that could stop them */
+    for (size_t i = 0; i < j->link_count; i++) {
+        host_link_say(&j->links[i], WIRE_HOLD, 0, 0, NULL, 0);
+        host_link_finish_writing(&j->links[i]);
     }
-    if (failed >= 0)
-        blame_rank(j, failed, &first);
-    if (j->alive == 0 && j->drained_at == NEVER) {
-        signal_all(j, SIGKILL); /* what the ranks have left behind */
-        j->drained_at = os_now_ns() + LAUNCH_DRAIN_MS * NS_PER_MS;
-    }
-}
-
-/* ---- Signals to the launcher ----------------------------------------------------------------- */
-
-static const int ending_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-static const int passed_signals[] = {SIGUSR1, SIGUSR2, SIGTSTP, SIGCHLD};
-
-static bool is_ignored(int signal)
-{
-    struct sigaction action;
-    return sigaction(signal, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
-}
-
-/* Signals arrive through a descriptor. One that was ignored at the start (nohup) stays ignored. */
-static bool open_signals(job *j)
-{
-    sigset_t set;
-    sigemptyset(&set);
-    signal(SIGCHLD, SIG_DFL);
-    signal(SIGPIPE, SIG_IGN);
-    for (size_t i = 0; i < sizeof ending_signals / sizeof ending_signals[0]; i++) {
-        if (!is_ignored(ending_signals[i]))
-            sigaddset(&set, ending_signals[i]);
-    }
-    for (size_t i = 0; i < sizeof passed_signals / sizeof passed_signals[0]; i++)
-        sigaddset(&set, passed_signals[i]);
-    sigprocmask(SIG_BLOCK, &set, &j->spawn.mask);
-    j->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    return j->signals >= 0;
+    raise(SIGSTOP);
+    job_signal(j, SIGCONT);
 }
 
 static void take_signal(job *j, int signal)
 {
-    switch (signal) {
-    case SIGCHLD:
+    if (signal == SIGUSR1 || signal == SIGUSR2)
+        job_signal(j, signal);
+    if (signal == SIGTSTP)
+        stop_for_a_while(j);
+    if (!signals_ask_for_end(signal))
         return;
-    case SIGUSR1:
-    case SIGUSR2:
-        signal_all(j, signal);
-        return;
-    case SIGTSTP: /* the ranks have no terminal that could stop them */
-        signal_all(j, SIGSTOP);
-        raise(SIGSTOP);
-        signal_all(j, SIGCONT);
-        return;
-    default:
-        if (j->give_up_at != NEVER)
-            j->kill_at = 0; /* asked twice */
-        end_job(j, signal, EXIT_SIGNAL + signal, "ended by SIG%s", sigabbrev_np(signal));
-        j->give_up_at = os_now_ns() + (LAUNCH_GRACE_S + 1) * NS_PER_S;
+    if (j->give_up_at != NEVER)
+        j->kill_at = 0; /* asked twice */
+    job_end(j, signal, EXIT_SIGNAL + signal, "ended by SIG%s", sigabbrev_np(signal));
+    j->give_up_at = os_now_ns() + (LAUNCH_GRACE_S + 1) * NS_PER_S;
+}
+
+/* ---- The loop --------------------------------------------------------------------------------- */
+
+static nfds_t fill_polls(const job *j, const sleeper *s)
+{
+    nfds_t count = 0;
+    s->polls[count++] = (struct pollfd){s->signals, POLLIN, 0};
+    for (int k = 0; k < WIRE_KINDS; k++) {
+        const sink *to = &j->output.sinks[k];
+        s->polls[count++] = (struct pollfd){to->waiting.used > 0 ? to->fd : -1, POLLOUT, 0};
     }
-}
-
-static void take_signals(job *j)
-{
-    struct signalfd_siginfo info;
-    while (read(j->signals, &info, sizeof info) == sizeof info)
-        take_signal(j, (int)info.ssi_signo);
-}
-
-/* ---- The loop -------------------------------------------------------------------------------- */
-
-static void pump_streams(job *j, uint64_t now)
-{
-    for (int i = 0; i < j->started; i++) {
-        stream_pump(&j->ranks[i].out, now >= j->drained_at);
-        stream_pump(&j->ranks[i].err, now >= j->drained_at);
+    for (size_t i = 0; i < j->link_count; i++) {
+        const host_link *l = &j->links[i];
+        const int events = (l->ended ? 0 : POLLIN) | (l->out.used > 0 ? POLLOUT : 0);
+        s->polls[count++] = (struct pollfd){events != 0 ? l->fd : -1, (short)events, 0};
+        s->polls[count++] = (struct pollfd){l->errors, POLLIN, 0};
     }
-}
-
-static bool streams_ended(const job *j)
-{
-    for (int i = 0; i < j->started; i++) {
-        if (j->ranks[i].out.fd >= 0 || j->ranks[i].err.fd >= 0)
-            return false;
-    }
-    return true;
-}
-
-static bool job_over(const job *j, uint64_t now)
-{
-    return now >= j->give_up_at ||
-           (j->alive == 0 && streams_ended(j) && j->out.used + j->err.used == 0);
-}
-
-static void check_deadlines(job *j, uint64_t now, const launch_options *options)
-{
-    if (now >= j->timeout_at) {
-        j->timeout_at = NEVER;
-        end_job(j, SIGTERM, EXIT_TIMEOUT, "the job took longer than %lld s (--timeout)",
-                (long long)options->timeout_s);
-        j->give_up_at = now + (LAUNCH_GRACE_S + 1) * NS_PER_S;
-    }
-    if (now >= j->kill_at) {
-        j->kill_at = NEVER;
-        signal_all(j, SIGKILL);
-    }
-}
-
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int poll_ms(const job *j, uint64_t now)
-{
-    uint64_t next = earlier(earlier(j->timeout_at, j->kill_at), j->give_up_at);
-    if (now < j->drained_at)
-        next = earlier(next, j->drained_at);
-    if (next == NEVER)
-        return -1;
-    const uint64_t ms = next > now ? (next - now) / NS_PER_MS + 1 : 0;
-    return ms < INT32_MAX ? (int)ms : INT32_MAX;
-}
-
-static void add_poll(struct pollfd *polls, nfds_t *count, int fd, short events)
-{
-    polls[(*count)++] = (struct pollfd){fd, events, 0};
+    return count;
 }
 
 /* Sleeps until a descriptor is ready or a deadline is near, and writes what can be written. */
-static void await(job *j, uint64_t now)
+static void await(job *j, const sleeper *s, uint64_t now)
 {
-    nfds_t count = 0;
-    add_poll(j->polls, &count, j->signals, POLLIN);
-    add_poll(j->polls, &count, j->out.used > 0 ? j->out.fd : -1, POLLOUT);
-    add_poll(j->polls, &count, j->err.used > 0 ? j->err.fd : -1, POLLOUT);
-    for (int i = 0; i < j->started; i++) {
-        stream *const streams[] = {&j->ranks[i].out, &j->ranks[i].err};
-        for (int k = 0; k < 2; k++) {
-            if (stream_wants(streams[k]))
-                add_poll(j->polls, &count, streams[k]->fd, POLLIN);
-        }
-    }
-    if (poll(j->polls, count, poll_ms(j, now)) <= 0)
+    const nfds_t count = fill_polls(j, s);
+    if (poll(s->polls, count, signals_poll_ms(job_next_deadline(j), now)) <= 0)
         return;
-    if (j->polls[1].revents != 0)
-        sink_flush(&j->out);
-    if (j->polls[2].revents != 0)
-        sink_flush(&j->err);
+    for (int k = 0; k < WIRE_KINDS; k++) {
+        if (s->polls[1 + k].revents != 0)
+            sink_flush(&j->output.sinks[k]);
+    }
 }
 
-/* The cause is told once, after all that the ranks have said. True: nothing is left to tell. */
-static bool tell_cause(job *j)
-{
-    char line[CAUSE_MAX + 16];
-    if (j->alive > 0 || !streams_ended(j))
-        return false;
-    if (j->cause[0] == '\0')
-        return true;
-    snprintf(line, sizeof line, "rueda run: %s", j->cause);
-    return sink_line(&j->err, line);
-}
-
-static void run_loop(job *j, const launch_options *options)
+static void run_loop(job *j, const sleeper *s)
 {
     uint64_t now = os_now_ns();
-    bool told = false;
-    while (!job_over(j, now)) {
-        await(j, now);
-        take_signals(j);
-        watch_ranks(j);
+    int signal;
+    while (!job_is_over(j) && now < j->give_up_at) {
+        await(j, s, now);
+        while ((signal = signals_next(s->signals)) != 0)
+            take_signal(j, signal);
         now = os_now_ns();
-        check_deadlines(j, now, options);
-        pump_streams(j, now);
-        told = told || tell_cause(j);
+        job_hear(j, now);
+        job_check_deadlines(j, now);
     }
 }
 
@@ -292,111 +111,136 @@ static void fill_standard_descriptors(void)
         close(fd);
 }
 
-/* Two pipes a rank may be more than the soft limit allows; the ranks get the old one back. */
-static void raise_file_limit(job *j)
-{
-    getrlimit(RLIMIT_NOFILE, &j->spawn.files);
-    struct rlimit raised = j->spawn.files;
-    raised.rlim_cur = raised.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &raised);
-}
-
 /* A launcher in the background must not take the terminal's input from the foreground. */
 static bool may_read_stdin(void)
 {
     return !isatty(STDIN_FILENO) || tcgetpgrp(STDIN_FILENO) == getpgrp();
 }
 
-static void open_stream(stream *s, int fd, sink *to, int index, const launch_options *options)
+static bool random_text(char *text, size_t count)
 {
-    const int width = snprintf(NULL, 0, "%d", options->ranks - 1);
-    s->fd = fd;
-    s->to = to;
-    s->plain = !options->prefix;
-    if (options->prefix)
-        snprintf(s->prefix, sizeof s->prefix, "[%*d]: ", width, index);
-}
-
-static bool start_ranks(job *j, const launch_options *options)
-{
-    for (int i = 0; i < options->ranks; i++) {
-        int out, err;
-        const int pid = spawn_rank(&j->spawn, i, &out, &err);
-        if (pid < 0) {
-            const int code = pid == -ENOENT   ? EXIT_NOT_FOUND
-                             : pid == -EACCES ? EXIT_NOT_EXECUTABLE
-                                              : EXIT_FAILURE;
-            end_job(j, SIGTERM, code, "cannot start %s: %s", options->command[0], strerror(-pid));
-            return false;
-        }
-        guard_add(&j->guard, pid);
-        j->ranks[i].pid = pid;
-        open_stream(&j->ranks[i].out, out, &j->out, i, options);
-        open_stream(&j->ranks[i].err, err, &j->err, i, options);
-        j->started = ++j->alive;
-    }
+    unsigned char data[JOB_KEY_BYTES];
+    if (getrandom(data, count, 0) != (ssize_t)count)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        sprintf(text + 2 * i, "%02x", data[i]);
     return true;
 }
 
-static void reap(job *j)
+static bool open_link(job *j, host_link *l, const sigset_t *mask)
 {
-    for (int i = 0; i < j->started; i++)
-        waitpid(j->ranks[i].pid, NULL, j->alive > 0 ? WNOHANG : 0);
+    if (!l->remote)
+        return host_link_open_here(l, mask, may_read_stdin());
+    const int64_t limit = j->options->start_timeout_s;
+    char **command = ssh_command(&j->options->ssh, l->host, limit > 1 ? limit - 1 : 1);
+    const bool opened = host_link_open_ssh(l, command, mask);
+    ssh_command_free(command);
+    return opened;
 }
 
-static job *new_job(const launch_options *options)
+/* This machine's agent first: it must hold no descriptor of another. */
+static void open_links(job *j, const sigset_t *mask)
 {
-    job *j = calloc(1, sizeof *j);
-    if (j == NULL)
-        return NULL;
-    j->out.fd = STDOUT_FILENO;
-    j->err.fd = STDERR_FILENO;
-    j->kill_at = j->drained_at = j->give_up_at = j->timeout_at = NEVER;
-    j->ranks = calloc((size_t)options->ranks, sizeof *j->ranks);
-    j->polls = calloc(2 * (size_t)options->ranks + 3, sizeof *j->polls);
-    return j;
+    for (int remote = 0; remote < 2; remote++) {
+        for (size_t i = 0; i < j->link_count; i++) {
+            host_link *l = &j->links[i];
+            if (l->remote != (remote == 1) || open_link(j, l, mask))
+                continue;
+            l->ended = true;
+            job_end(j, SIGTERM, EXIT_FAILURE, "cannot start a process for host %s: %s", l->host,
+                    strerror(errno));
+        }
+    }
+}
+
+static void lay_out(job *j)
+{
+    j->shares = hosts_share_out(j->options, &j->link_count);
+    j->links = bytes_new(j->link_count, sizeof *j->links);
+    j->ranks = bytes_new((size_t)j->options->ranks, sizeof *j->ranks);
+    for (size_t i = 0; i < j->link_count; i++) {
+        const host_share *share = &j->shares[i];
+        j->links[i] = (host_link){.host = share->name,
+                             .remote = !share->here,
+                             .first = share->first,
+                             .count = share->count,
+                             .fd = -1,
+                             .errors = -1,
+                             .ping_at = NEVER,
+                             .silence_at = NEVER,
+                             .leave_by = NEVER};
+        for (int r = share->first; r < share->first + share->count; r++)
+            j->ranks[r].link = &j->links[i];
+    }
 }
 
 static void free_job(job *j)
 {
-    if (j == NULL)
-        return;
+    for (size_t i = 0; i < j->link_count; i++)
+        host_link_close(&j->links[i]);
+    free(j->links);
     free(j->ranks);
-    free(j->polls);
-    free(j);
+    free(j->shares);
+    output_close(&j->output);
+    explicit_bzero(j->key, sizeof j->key);
 }
 
-static int complain(job *j, const char *what)
+static launch_options with_defaults(const launch_options *given)
 {
-    fprintf(stderr, "rueda run: %s: %s\n", what, strerror(errno));
-    free_job(j);
-    return EXIT_FAILURE;
+    launch_options options = *given;
+    if (options.start_timeout_s == 0)
+        options.start_timeout_s = LAUNCH_START_S;
+    if (options.silence_s == 0)
+        options.silence_s = LAUNCH_SILENCE_S;
+    return options;
 }
 
-int launch_job(const launch_options *options)
+static bool begin(job *j, sleeper *s)
 {
-    fill_standard_descriptors();
-    job *j = new_job(options);
-    if (j == NULL || j->ranks == NULL || j->polls == NULL)
-        return complain(j, "no memory for the ranks");
-    if (!spawn_job_init(&j->spawn, options->command, options->ranks))
-        return complain(j, "no random bytes to name the job");
-    if (!open_signals(j))
-        return complain(j, "cannot receive signals");
-    raise_file_limit(j);
-    j->spawn.give_stdin = may_read_stdin();
-    j->guard = guard_start(options->ranks);
+    const launch_options *options = j->options;
+    j->started_at = os_now_ns();
+    j->start_by = j->started_at + (uint64_t)options->start_timeout_s * NS_PER_S;
     if (options->timeout_s > 0)
-        j->timeout_at = os_now_ns() + (uint64_t)options->timeout_s * NS_PER_S;
-    if (!start_ranks(j, options) && j->started == 0)
-        fprintf(stderr, "rueda run: %s\n", j->cause);
-    else
-        run_loop(j, options);
-    guard_dismiss(&j->guard);
-    reap(j);
-    const int exit_code = j->exit_code;
-    close(j->signals);
-    sigprocmask(SIG_SETMASK, &j->spawn.mask, NULL);
-    free_job(j);
-    return exit_code;
+        j->timeout_at = j->started_at + (uint64_t)options->timeout_s * NS_PER_S;
+    if (!random_text(j->name, JOB_NAME_BYTES) || !random_text(j->key, JOB_KEY_BYTES)) {
+        fprintf(stderr, "rueda run: no random bytes to name the job: %s\n", strerror(errno));
+        return false;
+    }
+    s->signals = signals_open(&s->mask);
+    if (s->signals < 0) {
+        fprintf(stderr, "rueda run: cannot receive signals: %s\n", strerror(errno));
+        return false;
+    }
+    s->polls = bytes_new(FIXED_POLLS + POLLS_PER_LINK * j->link_count, sizeof *s->polls);
+    open_links(j, &s->mask);
+    return true;
+}
+
+int launch_job(const launch_options *given)
+{
+    const launch_options options = with_defaults(given);
+    sleeper s = {.signals = -1};
+    job j = {.options = &options,
+             .exit_code = EXIT_FAILURE,
+             .suspect = -1,
+             .start_by = NEVER,
+             .timeout_at = NEVER,
+             .blame_at = NEVER,
+             .kill_at = NEVER,
+             .abandon_at = NEVER,
+             .give_up_at = NEVER};
+    fill_standard_descriptors();
+    lay_out(&j);
+    if (output_open(&j.output, &options) && begin(&j, &s)) {
+        j.exit_code = j.cause[0] != '\0' ? j.exit_code : EXIT_SUCCESS;
+        events_job_start(&j.output, j.name, j.link_count);
+        run_loop(&j, &s);
+    }
+    free_job(&j);
+    free(s.polls);
+    if (s.signals >= 0) {
+        close(s.signals);
+        sigprocmask(SIG_SETMASK, &s.mask, NULL);
+    }
+    return j.exit_code;
 }

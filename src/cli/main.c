@@ -13,16 +13,17 @@
     TEXT_OF(RUEDA_VERSION_MAJOR) "." TEXT_OF(RUEDA_VERSION_MINOR) "." TEXT_OF(RUEDA_VERSION_PATCH)
 
 typedef struct command {
-    const char *name, *help;
+    const char *name, *help; /* without help: for other commands, not for typing */
     int (*function)(int argc, char **argv);
 } command;
 
 static const command commands[] = {
-    {"run", "start the ranks of a job on this machine", run_command},
+    {"run", "start the ranks of a job, here or on many hosts", run_command},
     {"bench", "measure a collective, alone or against another engine", bench_command},
     {"plan", "print a collective's plan, or prove it", plan_command},
     {"doctor", "what is here, what is missing, what that costs; all settings", doctor_command},
     {"version", "print the version", version_command},
+    {"agent", NULL, agent_command}, /* for rueda run */
 };
 static const size_t command_count = sizeof commands / sizeof commands[0];
 
@@ -42,16 +43,20 @@ int version_command(int argc, char **argv)
 static void print_help(FILE *to)
 {
     fputs("usage: rueda COMMAND [options]\n\n", to);
-    for (size_t i = 0; i < command_count; i++)
-        fprintf(to, "  %-9s %s\n", commands[i].name, commands[i].help);
+    for (size_t i = 0; i < command_count; i++) {
+        if (commands[i].help != NULL)
+            fprintf(to, "  %-9s %s\n", commands[i].name, commands[i].help);
+    }
     fputs("\nrueda COMMAND --help tells more.\n", to);
 }
 
 static int complain_unknown(const char *name)
 {
     text_nearest nearest = text_nearest_to(name);
-    for (size_t i = 0; i < command_count; i++)
-        text_nearest_offer(&nearest, commands[i].name);
+    for (size_t i = 0; i < command_count; i++) {
+        if (commands[i].help != NULL)
+            text_nearest_offer(&nearest, commands[i].name);
+    }
     if (nearest.best != NULL)
         fprintf(stderr, "rueda: unknown command %s; did you mean rueda %s?\n", name, nearest.best);
     else

@@ -36,16 +36,21 @@ static void print_help(const command_line *line)
     print_option("--help", NULL, "this text");
 }
 
+static const option *find_in(const option *options, size_t count, const char *word)
+{
+    const size_t length = strcspn(word, "=");
+    for (size_t i = 0; i < count; i++) {
+        if (strlen(options[i].name) == length && strncmp(options[i].name, word, length) == 0)
+            return &options[i];
+    }
+    return NULL;
+}
+
 /* The option that a word names, also as "--name=value"; NULL if none. */
 static const option *find_option(const command_line *line, const char *word)
 {
-    const size_t length = strcspn(word, "=");
-    for (size_t i = 0; i < line->option_count; i++) {
-        const option *o = &line->options[i];
-        if (strlen(o->name) == length && strncmp(o->name, word, length) == 0)
-            return o;
-    }
-    return NULL;
+    const option *found = find_in(line->options, line->option_count, word);
+    return found != NULL ? found : find_in(line->hidden, line->hidden_count, word);
 }
 
 static options_result complain_unknown(const command_line *line, const char *command,
@@ -86,13 +91,18 @@ static options_result take_option(const option *o, int argc, char **argv, int *a
         *(bool *)o->target = true;
         return OPTIONS_GO;
     }
+    if (o->type == OPTION_ABSENT)
+        return options_complain(argv[0], "%s: %s", o->name, o->help), OPTIONS_BAD;
     if (text == NULL && *at == argc)
         return options_complain(argv[0], "%s needs a value: %s %s", o->name, o->name, o->value),
                OPTIONS_BAD;
     text = text != NULL ? text + 1 : argv[(*at)++];
     if (o->type == OPTION_NUMBER)
         return set_number(o, argv[0], text);
-    *(const char **)o->target = text;
+    const char **to = o->target;
+    while (o->type == OPTION_LIST && *to != NULL)
+        to++;
+    *to = text;
     return OPTIONS_GO;
 }
 

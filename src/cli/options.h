@@ -12,14 +12,20 @@
 
 #define EXIT_USAGE 2
 
-typedef enum option_type { OPTION_FLAG, OPTION_NUMBER, OPTION_TEXT } option_type;
+typedef enum option_type {
+    OPTION_FLAG,   /* bool */
+    OPTION_NUMBER, /* int64_t */
+    OPTION_TEXT,   /* const char * */
+    OPTION_LIST,   /* may be given again and again; const char *[argc], ends with NULL */
+    OPTION_ABSENT  /* known, but not built: bad usage, and `help` is why */
+} option_type;
 
 typedef struct option {
     const char *name;  /* "--timeout" */
     const char *value; /* what help calls the value: "SECONDS"; NULL for a flag */
     const char *help;  /* */
     option_type type;
-    void *target;     /* bool, int64_t or const char *; left alone when the option is not given */
+    void *target;     /* as the type says; left alone when the option is not given */
     int64_t min, max; /* bounds of a number */
 } option;
 
@@ -28,6 +34,8 @@ typedef struct command_line {
     const char *about; /* a paragraph */
     const option *options;
     size_t option_count;
+    const option *hidden; /* more options, which help does not list */
+    size_t hidden_count;
     const char **operand; /* one word may stand anywhere among the options; NULL: the first word
                              that is no option ends them */
 } command_line;

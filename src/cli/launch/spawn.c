@@ -1,8 +1,8 @@
 /* spawn.c: fork, environment, exec. Between fork and exec the child is alone with one thread, so it
  * may use the whole C library. */
-#include "cli/spawn.h"
+#include "cli/launch/spawn.h"
 
-#include "base/os.h"
+#include "cli/launch/facts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,61 +10,40 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/random.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-bool spawn_job_init(spawn_job *job, char **command, int size)
+void spawn_set_variable(const char *assignment)
 {
-    unsigned char bytes[SPAWN_JOB_BYTES];
-    job->command = command;
-    job->size = size;
-    if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
-        return false;
-    for (size_t i = 0; i < sizeof bytes; i++)
-        sprintf(job->name + 2 * i, "%02x", bytes[i]);
-    if (gethostname(job->hostname, sizeof job->hostname) != 0)
-        strcpy(job->hostname, "localhost");
-    job->hostname[sizeof job->hostname - 1] = '\0';
-    return true;
+    const char *value = strchr(assignment, '=');
+    char *name = value == NULL ? NULL : strndup(assignment, (size_t)(value - assignment));
+    if (name != NULL)
+        setenv(name, value + 1, true);
+    free(name);
 }
 
-static void set_number(const char *name, int value, bool replace)
+static void set_variable(void *unused, const char *name, const char *value)
 {
-    char text[16];
-    snprintf(text, sizeof text, "%d", value);
-    setenv(name, text, replace);
+    (void)unused;
+    setenv(name, value, true);
 }
 
-/* One fact under our name and under Horovod's, for scripts written for it. */
-static void set_fact(const char *fact, int value)
+static void set_environment(const spawn_context *c, int index)
 {
-    char name[64];
-    snprintf(name, sizeof name, "RUEDA_%s", fact);
-    set_number(name, value, true);
-    snprintf(name, sizeof name, "HOROVOD_%s", fact);
-    set_number(name, value, true);
-}
-
-static void set_environment(const spawn_job *job, int rank)
-{
-    set_fact("RANK", rank);
-    set_fact("SIZE", job->size);
-    set_fact("LOCAL_RANK", rank);
-    set_fact("LOCAL_SIZE", job->size);
-    set_fact("CROSS_RANK", 0);
-    set_fact("CROSS_SIZE", 1);
-    setenv("RUEDA_JOB", job->name, true);
-    setenv("HOROVOD_HOSTNAME", job->hostname, true);
+    for (char **own = c->job->ranks[index].environment; *own != NULL; own++)
+        spawn_set_variable(*own);
+    unsetenv("RUEDA_MEET"); /* that of a job that we are started in */
+    facts_of_rank(c->job, index, c->meet, set_variable, NULL);
     /* Every rank with a thread for every core would fight for them. */
-    const int share = os_cpu_count() / job->size;
-    set_number("OMP_NUM_THREADS", share > 1 ? share : 1, false);
+    char threads[16];
+    snprintf(threads, sizeof threads, "%d", c->binding->threads);
+    setenv("OMP_NUM_THREADS", threads, false);
     setenv("PYTHONUNBUFFERED", "1", false); /* lines appear when they are printed */
 }
 
-static bool redirect(const spawn_job *job, int rank, int out, int err)
+static bool redirect(bool keep_stdin, int out, int err)
 {
-    if (rank > 0 || !job->give_stdin) {
+    if (!keep_stdin) {
         const int null = open("/dev/null", O_RDONLY);
         if (null < 0 || dup2(null, STDIN_FILENO) < 0)
             return false;
@@ -73,18 +52,29 @@ static bool redirect(const spawn_job *job, int rank, int out, int err)
     return dup2(out, STDOUT_FILENO) >= 0 && dup2(err, STDERR_FILENO) >= 0;
 }
 
-static _Noreturn void become_rank(const spawn_job *job, int rank, int launcher, const int fds[3])
+static void set_limits(const spawn_context *c)
+{
+    setrlimit(RLIMIT_NOFILE, &c->files);
+    if (c->job->memory_bytes > 0) {
+        const rlim_t bytes = (rlim_t)c->job->memory_bytes;
+        setrlimit(RLIMIT_DATA, &(struct rlimit){bytes, bytes});
+    }
+}
+
+static _Noreturn void become_rank(const spawn_context *c, int index, char **command, int parent,
+                                  const int fds[3])
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != launcher)
+    if (getppid() != parent)
         _exit(1); /* it died before the line above */
     setsid();
-    set_environment(job, rank);
-    if (redirect(job, rank, fds[0], fds[1])) {
-        setrlimit(RLIMIT_NOFILE, &job->files);
+    set_environment(c, index);
+    if (redirect(c->give_stdin && c->job->first + index == 0, fds[0], fds[1])) {
+        binding_apply(c->binding, index);
+        set_limits(c);
         signal(SIGPIPE, SIG_DFL);
-        sigprocmask(SIG_SETMASK, &job->mask, NULL);
-        execvp(job->command[0], job->command);
+        sigprocmask(SIG_SETMASK, &c->mask, NULL);
+        execvp(command[0], command);
     }
     const int reason = errno;
     if (write(fds[2], &reason, sizeof reason) < 0)
@@ -112,7 +102,7 @@ static int await_exec(int pid, int report)
     return -reason;
 }
 
-int spawn_rank(const spawn_job *job, int rank, int *out, int *err)
+int spawn_rank(const spawn_context *context, int index, int step, int *out, int *err)
 {
     int out_ends[2], err_ends[2], report[2], result;
     if (pipe2(out_ends, O_CLOEXEC) != 0)
@@ -125,9 +115,10 @@ int spawn_rank(const spawn_job *job, int rank, int *out, int *err)
         result = -errno;
         goto close_err;
     }
-    const int launcher = getpid(), pid = fork();
+    const int parent = getpid(), pid = fork();
     if (pid == 0)
-        become_rank(job, rank, launcher, (int[]){out_ends[1], err_ends[1], report[1]});
+        become_rank(context, index, context->job->steps[step], parent,
+                    (int[]){out_ends[1], err_ends[1], report[1]});
     result = pid < 0 ? -errno : pid;
     close(report[1]);
     if (pid > 0)

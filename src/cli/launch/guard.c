@@ -1,5 +1,5 @@
 /* guard.c: see guard.h. */
-#include "cli/guard.h"
+#include "cli/launch/guard.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -8,7 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* What is told instead of a group. */
 #define FAREWELL ((pid_t)0)
+#define FORGET ((pid_t)-1)
 
 /* Holds nothing of the launcher's open: a reader of its output must see the end. */
 static void let_go(int pipe_fd)
@@ -35,7 +37,10 @@ static _Noreturn void guard_main(int pipe_fd, pid_t *groups)
     while (read(pipe_fd, &group, sizeof group) == sizeof group) {
         if (group == FAREWELL)
             _exit(0);
-        groups[count++] = group;
+        if (group == FORGET)
+            count = 0;
+        else
+            groups[count++] = group;
     }
     for (int i = 0; i < count; i++)
         kill(-groups[i], SIGKILL);
@@ -74,6 +79,11 @@ static void tell(const guard *g, pid_t group)
 void guard_add(const guard *g, pid_t group)
 {
     tell(g, group);
+}
+
+void guard_forget(const guard *g)
+{
+    tell(g, FORGET);
 }
 
 void guard_dismiss(guard *g)

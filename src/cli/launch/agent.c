@@ -1,0 +1,439 @@
+/* agent.c: see agent.h.
+ *
+ * Invariant: a rank that has ended stays a zombie until its step is over, so its number, and with it
+ * its process group, is never reused while we may still send a signal to it.
+ */
+#include "cli/launch/agent.h"
+
+#include "base/os.h"
+#include "cli/launch/address.h"
+#include "cli/launch/guard.h"
+#include "cli/launch/meet.h"
+#include "cli/launch/signals.h"
+#include "cli/launch/spawn.h"
+#include "cli/launch/stream.h"
+#include "cli/launch/wire.h"
+#include "rueda.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define LAST_WAIT_MS 1000 /* for killed ranks to be gone; one that the kernel holds stays behind */
+#define FIXED_POLLS 3 /* signals, from and to the launcher */
+
+typedef struct rank {
+    pid_t pid; /* also its process group */
+    bool ended;
+    stream streams[WIRE_KINDS];
+} rank;
+
+typedef struct agent {
+    int from, to; /* the launcher */
+    bytes in, out;
+    int signals;
+    bool over;    /* the launcher said farewell, or is gone */
+    bool leaving; /* told to end by a signal to ourselves */
+    size_t credit[WIRE_KINDS];
+
+    host_job job;
+    binding binding;
+    spawn_context spawn;
+    guard guard;
+    char meet[MEET_MAX];
+    rank *ranks; /* NULL: no job yet */
+    struct pollfd *polls;
+    bool running; /* a step is under way */
+    int started, alive;
+
+    uint64_t lost_at;    /* the launcher counts as gone unless we hear from it */
+    uint64_t drained_at; /* all ranks have ended: an empty pipe is the end of a stream from then on */
+    uint64_t kill_at;    /* we are leaving and have asked the ranks to end */
+} agent;
+
+/* ---- Saying ----------------------------------------------------------------------------------- */
+
+static void say(agent *a, wire_type type, uint32_t number, const void *body, size_t length)
+{
+    wire_put(&a->out, type, 0, number, body, length);
+}
+
+static void say_text(agent *a, wire_type type, const char *text)
+{
+    say(a, type, 0, text, strlen(text));
+}
+
+static void say_numbers(agent *a, wire_type type, int rank, const int *numbers, size_t count)
+{
+    bytes body = {0};
+    for (size_t i = 0; i < count; i++)
+        wire_add_number(&body, numbers[i]);
+    say(a, type, (uint32_t)rank, bytes_first(&body), body.used);
+    bytes_free(&body);
+}
+
+/* The taker of a rank's output. */
+static bool say_output(stream *s, const char *data, size_t count)
+{
+    agent *a = s->owner;
+    const size_t cost = WIRE_HEADER + count;
+    if (a->credit[s->kind] < cost)
+        return false;
+    a->credit[s->kind] -= cost;
+    wire_put(&a->out, WIRE_OUTPUT, s->kind, (uint32_t)s->rank, data, count);
+    return true;
+}
+
+/* ---- A step ----------------------------------------------------------------------------------- */
+
+static void signal_all(const agent *a, int signal)
+{
+    for (int i = 0; i < a->started; i++)
+        kill(-a->ranks[i].pid, signal);
+}
+
+static void open_stream(agent *a, int index, int kind, int fd)
+{
+    stream *s = &a->ranks[index].streams[kind];
+    s->fd = fd;
+    s->at_end = false;
+    s->plain = a->job.plain;
+    s->take = say_output;
+    s->owner = a;
+    s->rank = a->job.first + index;
+    s->kind = kind;
+    s->used = 0;
+}
+
+static void start_step(agent *a, int step)
+{
+    a->running = true;
+    a->started = a->alive = 0;
+    a->drained_at = NEVER;
+    for (int i = 0; i < a->job.count; i++) {
+        int out, err;
+        const int pid = spawn_rank(&a->spawn, i, step, &out, &err);
+        if (pid < 0) {
+            say_numbers(a, WIRE_UNSTARTED, a->job.first + i, &(int){-pid}, 1);
+            return;
+        }
+        guard_add(&a->guard, pid);
+        a->ranks[i].pid = pid;
+        a->ranks[i].ended = false;
+        open_stream(a, i, WIRE_STDOUT, out);
+        open_stream(a, i, WIRE_STDERR, err);
+        a->started = ++a->alive;
+        say_numbers(a, WIRE_STARTED, a->job.first + i, &pid, 1);
+    }
+}
+
+static void say_ended(agent *a, int index, const siginfo_t *info)
+{
+    const bool exited = info->si_code == CLD_EXITED;
+    const int numbers[] = {exited ? info->si_status : EXIT_SIGNAL + info->si_status,
+                           exited ? 0 : info->si_status, info->si_code == CLD_DUMPED};
+    say_numbers(a, WIRE_ENDED, a->job.first + index, numbers, sizeof numbers / sizeof numbers[0]);
+}
+
+/* Tells of those that ended since the last look, in three rounds: of several that failed at the same
+ * time one was first, rather one that crashed than one that exited, since a rank that loses its peer
+ * exits. */
+static void watch_ranks(agent *a)
+{
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < a->started; i++) {
+            siginfo_t info = {0};
+            if (a->ranks[i].ended ||
+                waitid(P_PID, (id_t)a->ranks[i].pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+                info.si_pid == 0)
+                continue;
+            const int urgency = info.si_code != CLD_EXITED ? 0 : info.si_status != 0 ? 1 : 2;
+            if (urgency > round)
+                continue;
+            a->ranks[i].ended = true;
+            a->alive--;
+            say_ended(a, i, &info);
+        }
+    }
+    if (a->running && a->alive == 0 && a->drained_at == NEVER) {
+        signal_all(a, SIGKILL); /* what the ranks have left behind */
+        a->drained_at = os_now_ns() + LAUNCH_DRAIN_MS * NS_PER_MS;
+    }
+}
+
+static void reap(agent *a)
+{
+    for (int i = 0; i < a->started; i++)
+        waitpid(a->ranks[i].pid, NULL, 0);
+    guard_forget(&a->guard);
+    a->started = 0;
+}
+
+static void pump_streams(agent *a, uint64_t now)
+{
+    bool open = false;
+    for (int i = 0; i < a->started; i++) {
+        for (int k = 0; k < WIRE_KINDS; k++) {
+            stream_pump(&a->ranks[i].streams[k], now >= a->drained_at);
+            open |= a->ranks[i].streams[k].fd >= 0;
+        }
+    }
+    if (a->running && a->alive == 0 && !open) {
+        reap(a);
+        a->running = false;
+        say(a, WIRE_IDLE, 0, NULL, 0);
+    }
+}
+
+static void close_streams(agent *a, int kind)
+{
+    for (int i = 0; i < a->started; i++)
+        stream_close(&a->ranks[i].streams[kind]);
+}
+
+/* ---- Hearing ---------------------------------------------------------------------------------- */
+
+/* Two pipes a rank may be more than the soft limit allows; the ranks get the old one back. */
+static void raise_file_limit(agent *a)
+{
+    getrlimit(RLIMIT_NOFILE, &a->spawn.files);
+    struct rlimit raised = a->spawn.files;
+    raised.rlim_cur = raised.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &raised);
+}
+
+static void say_ready(agent *a)
+{
+    host_answer answer = {0};
+    bytes body = {0};
+    address_of_ssh(&answer);
+    if (a->job.interfaces[0] != '\0' && !address_of_interface(a->job.interfaces, answer.interface))
+        answer.interface[0] = '\0';
+    host_answer_pack(&answer, &body);
+    say(a, WIRE_READY, 0, bytes_first(&body), body.used);
+    bytes_free(&body);
+}
+
+static void take_job(agent *a, const wire_frame *f)
+{
+    char why[4096];
+    if (a->ranks != NULL || !host_job_unpack(&a->job, f->body, f->length)) {
+        say_text(a, WIRE_REFUSED, "the job's description is not understood");
+        return;
+    }
+    if (chdir(a->job.directory) != 0) {
+        snprintf(why, sizeof why, "cannot enter the working directory %s: %s", a->job.directory,
+                 strerror(errno));
+        say_text(a, WIRE_REFUSED, why);
+        return;
+    }
+    for (char **variable = a->job.environment; *variable != NULL; variable++)
+        spawn_set_variable(*variable);
+    raise_file_limit(a);
+    a->ranks = bytes_new((size_t)a->job.count, sizeof *a->ranks);
+    a->polls = bytes_new(FIXED_POLLS + WIRE_KINDS * (size_t)a->job.count, sizeof *a->polls);
+    a->guard = guard_start(a->job.count);
+    const char *note = binding_plan(&a->binding, a->job.bind, a->job.count, a->job.cpus);
+    if (note != NULL)
+        say_text(a, WIRE_NOTE, note);
+    say_ready(a);
+}
+
+static void take_start(agent *a, const wire_frame *f)
+{
+    if (a->ranks == NULL || a->running || f->number >= (uint32_t)a->job.step_count ||
+        f->length >= sizeof a->meet)
+        return;
+    snprintf(a->meet, sizeof a->meet, "%.*s", (int)f->length, f->body);
+    start_step(a, (int)f->number);
+}
+
+static void take_frame(agent *a, const wire_frame *f)
+{
+    switch (f->type) {
+    case WIRE_JOB:
+        take_job(a, f);
+        return;
+    case WIRE_START:
+        take_start(a, f);
+        return;
+    case WIRE_SIGNAL:
+        signal_all(a, (int)f->number);
+        return;
+    case WIRE_CREDIT:
+        a->credit[f->kind] += f->number;
+        return;
+    case WIRE_UNREAD:
+        close_streams(a, f->kind);
+        return;
+    case WIRE_PING:
+        say(a, WIRE_PONG, 0, NULL, 0);
+        return;
+    case WIRE_BYE:
+        a->over = true;
+        return;
+    default: /* HOLD has had its effect by being the last */
+        return;
+    }
+}
+
+static void hear(agent *a, uint64_t now)
+{
+    wire_frame frame;
+    int there = 0;
+    const bytes_moved moved = bytes_read(&a->in, a->from);
+    while (!a->over && (there = wire_peek(&a->in, &frame)) > 0) {
+        take_frame(a, &frame);
+        a->lost_at = frame.type == WIRE_HOLD || a->job.silence_s == 0
+                         ? NEVER
+                         : now + (uint64_t)a->job.silence_s * NS_PER_S;
+        wire_drop(&a->in, &frame);
+    }
+    if (moved == BYTES_END || there < 0)
+        a->over = true;
+}
+
+/* ---- The loop --------------------------------------------------------------------------------- */
+
+/* A signal to the agent itself ends the ranks as one to the launcher would. */
+static void take_signals(agent *a, uint64_t now)
+{
+    int signal;
+    while ((signal = signals_next(a->signals)) != 0) {
+        if (!signals_ask_for_end(signal) || a->leaving)
+            continue;
+        a->leaving = true;
+        a->kill_at = now + LAUNCH_GRACE_S * NS_PER_S;
+        signal_all(a, signal);
+    }
+}
+
+static int poll_ms(const agent *a, uint64_t now)
+{
+    uint64_t next = signals_earlier(a->lost_at, a->kill_at);
+    if (now < a->drained_at)
+        next = signals_earlier(next, a->drained_at);
+    return signals_poll_ms(next, now);
+}
+
+static void await(agent *a, uint64_t now)
+{
+    struct pollfd few[FIXED_POLLS], *polls = a->polls != NULL ? a->polls : few;
+    nfds_t count = 0;
+    polls[count++] = (struct pollfd){a->signals, POLLIN, 0};
+    polls[count++] = (struct pollfd){a->from, POLLIN, 0};
+    polls[count++] = (struct pollfd){a->out.used > 0 ? a->to : -1, POLLOUT, 0};
+    for (int i = 0; i < a->started; i++) {
+        for (int k = 0; k < WIRE_KINDS; k++) {
+            const stream *s = &a->ranks[i].streams[k];
+            if (stream_wants(s))
+                polls[count++] = (struct pollfd){s->fd, POLLIN, 0};
+        }
+    }
+    if (poll(polls, count, poll_ms(a, now)) <= 0)
+        return;
+    if (polls[1].revents != 0)
+        hear(a, os_now_ns());
+}
+
+static void check_deadlines(agent *a, uint64_t now)
+{
+    if (now >= a->lost_at)
+        a->over = true;
+    if (now >= a->kill_at) {
+        a->kill_at = NEVER;
+        signal_all(a, SIGKILL);
+    }
+}
+
+static void run_loop(agent *a)
+{
+    uint64_t now = os_now_ns();
+    while (!a->over) {
+        await(a, now);
+        now = os_now_ns();
+        take_signals(a, now);
+        watch_ranks(a);
+        check_deadlines(a, now);
+        pump_streams(a, now);
+        if (a->out.used > 0 && bytes_write(&a->out, a->to, SIZE_MAX) == BYTES_END)
+            a->over = true;
+        if (a->leaving && !a->running && a->out.used == 0)
+            a->over = true;
+    }
+}
+
+/* ---- Beginning and end ------------------------------------------------------------------------ */
+
+static void set_nonblocking(int fd)
+{
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+}
+
+/* Kills what still runs, and waits until it is gone: whoever sees us end must find nothing left. */
+static void end_ranks(agent *a)
+{
+    const uint64_t limit = os_now_ns() + LAST_WAIT_MS * NS_PER_MS;
+    signal_all(a, SIGKILL);
+    for (uint64_t now = os_now_ns(); a->alive > 0 && now < limit; now = os_now_ns()) {
+        watch_ranks(a);
+        if (a->alive > 0)
+            poll(&(struct pollfd){a->signals, POLLIN, 0}, 1, signals_poll_ms(limit, now));
+        while (signals_next(a->signals) != 0)
+            continue;
+    }
+    if (a->alive == 0)
+        reap(a);
+}
+
+static void finish(agent *a)
+{
+    for (int k = 0; k < WIRE_KINDS; k++)
+        close_streams(a, k);
+    end_ranks(a);
+    guard_dismiss(&a->guard);
+    binding_free(&a->binding);
+    host_job_free(&a->job);
+    bytes_free(&a->in);
+    bytes_free(&a->out);
+    free(a->ranks);
+    free(a->polls);
+    close(a->signals);
+    close(a->from);
+    if (a->to != a->from)
+        close(a->to);
+}
+
+int agent_run(const agent_options *options)
+{
+    agent a = {.from = options->in,
+               .to = options->out,
+               .lost_at = NEVER,
+               .drained_at = NEVER,
+               .kill_at = NEVER,
+               .credit = {WIRE_WINDOW, WIRE_WINDOW},
+               .guard = {0, -1}};
+    prctl(PR_SET_NAME, "rueda-agent");
+    a.signals = signals_open(NULL);
+    if (a.signals < 0)
+        return EXIT_FAILURE;
+    a.spawn = (spawn_context){.job = &a.job,
+                              .binding = &a.binding,
+                              .meet = a.meet,
+                              .mask = options->mask,
+                              .give_stdin = options->give_stdin};
+    set_nonblocking(a.from);
+    set_nonblocking(a.to);
+    bytes_add_text(&a.out, "\n" WIRE_HELLO " ");
+    bytes_add_text(&a.out, rueda_version());
+    bytes_add_text(&a.out, "\n");
+    run_loop(&a);
+    finish(&a);
+    return EXIT_SUCCESS;
+}

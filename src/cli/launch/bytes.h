@@ -1,0 +1,37 @@
+/* bytes.h: a queue of bytes that grows. Zero is an empty one.
+ *
+ * A launcher or agent without memory ends at once; what it leaves is then ended as after a kill (see
+ * guard.h and agent.h). So nothing here can fail.
+ */
+#ifndef RUEDA_CLI_LAUNCH_BYTES_H
+#define RUEDA_CLI_LAUNCH_BYTES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct bytes {
+    char *data;
+    size_t start, used, room;
+} bytes;
+
+static inline char *bytes_first(const bytes *b)
+{
+    return b->data != NULL ? b->data + b->start : NULL;
+}
+
+void bytes_add(bytes *b, const void *data, size_t count);
+void bytes_add_text(bytes *b, const char *text);
+void bytes_drop(bytes *b, size_t count); /* from the front */
+void bytes_free(bytes *b);
+
+typedef enum bytes_moved { BYTES_MOVED, BYTES_WAIT, BYTES_END } bytes_moved;
+
+/* Reads once from a non-blocking descriptor. BYTES_END: nothing more will come. */
+bytes_moved bytes_read(bytes *b, int fd);
+/* Writes once, at most `limit` bytes. BYTES_END: nobody reads any more. */
+bytes_moved bytes_write(bytes *b, int fd, size_t limit);
+
+/* Memory of `count` things, all zero; ends the process if there is none. */
+void *bytes_new(size_t count, size_t each);
+
+#endif

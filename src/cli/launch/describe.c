@@ -1,0 +1,80 @@
+/* describe.c: see describe.h. */
+#include "cli/launch/describe.h"
+
+#include "cli/launch/environment.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define HOST_NAME_BYTES 256
+
+/* This machine is known to its ranks by its own name. */
+static char *name_of(const host_share *share)
+{
+    char *name = bytes_new(1, HOST_NAME_BYTES);
+    if (!share->here || gethostname(name, HOST_NAME_BYTES - 1) != 0)
+        snprintf(name, HOST_NAME_BYTES, "%s", share->name);
+    return name;
+}
+
+static char *directory_of(const launch_options *options)
+{
+    char *directory = options->directory != NULL ? realpath(options->directory, NULL) : NULL;
+    if (options->directory == NULL)
+        directory = getcwd(NULL, 0);
+    else if (directory == NULL) /* the hosts will say that it is not there */
+        (void)!asprintf(&directory, "%s", options->directory);
+    return directory;
+}
+
+static host_rank *ranks_of(const launch_options *options, const host_share *shares, size_t count,
+                           size_t at)
+{
+    const host_share *share = &shares[at];
+    host_rank *ranks = bytes_new((size_t)share->count, sizeof *ranks);
+    for (int i = 0; i < share->count; i++) {
+        hosts_cross(shares, count, at, i, &ranks[i].cross_rank, &ranks[i].cross_size);
+        if (options->rank_extra != NULL)
+            ranks[i].environment = (char **)options->rank_extra[share->first + i].environment;
+    }
+    return ranks;
+}
+
+static char ***steps_of(const launch_options *options)
+{
+    char ***steps = bytes_new(options->step_count, sizeof *steps);
+    for (size_t i = 0; i < options->step_count; i++)
+        steps[i] = (char **)options->steps[i].command;
+    return steps;
+}
+
+host_job describe_host(const launch_options *options, const host_share *shares, size_t count,
+                       size_t at)
+{
+    const host_share *share = &shares[at];
+    return (host_job){.host = name_of(share),
+                      .directory = directory_of(options),
+                      .interfaces = options->interfaces,
+                      .size = options->ranks,
+                      .first = share->first,
+                      .count = share->count,
+                      .ranks = ranks_of(options, shares, count, at),
+                      .environment = environment_for(options, share->here),
+                      .step_count = (int)options->step_count,
+                      .steps = steps_of(options),
+                      .bind = options->bind,
+                      .cpus = options->cpus,
+                      .memory_bytes = options->memory_bytes,
+                      .silence_s = share->here ? 0 : (int)options->silence_s,
+                      .plain = options->output.plain && !options->output.timestamp};
+}
+
+void describe_free(host_job *job)
+{
+    free((char *)job->host);
+    free((char *)job->directory);
+    free(job->ranks);
+    free(job->environment);
+    free(job->steps);
+}

@@ -1,0 +1,254 @@
+/* job.c: see job.h. */
+#include "cli/launch/job.h"
+
+#include "base/os.h"
+#include "cli/launch/tail.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#define PINGS_A_SILENCE 4 /* so many may be lost */
+
+/* ---- Ending ----------------------------------------------------------------------------------- */
+
+void job_signal(job *j, int signal)
+{
+    for (size_t i = 0; i < j->link_count; i++) {
+        if (j->links[i].state == LINK_RUNNING)
+            host_link_say(&j->links[i], WIRE_SIGNAL, 0, (uint32_t)signal, NULL, 0);
+    }
+}
+
+void job_end(job *j, int signal, int exit_code, const char *format, ...)
+{
+    if (j->cause[0] != '\0')
+        return;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(j->cause, sizeof j->cause, format, args);
+    va_end(args);
+    const uint64_t now = os_now_ns();
+    j->exit_code = exit_code;
+    j->start_by = j->blame_at = NEVER;
+    j->kill_at = now + LAUNCH_GRACE_S * NS_PER_S;
+    job_signal(j, signal);
+    for (size_t i = 0; i < j->link_count; i++) {
+        if (j->links[i].state != LINK_RUNNING)
+            host_link_leave(&j->links[i], now + JOB_LEAVE_S * NS_PER_S);
+    }
+}
+
+const char *job_where(const job *j, const host_link *l, char to[JOB_LINE_MAX])
+{
+    to[0] = '\0';
+    if (j->link_count > 1 || l->remote)
+        snprintf(to, JOB_LINE_MAX, " on %s", l->host);
+    return to;
+}
+
+const char *job_in_step(const job *j, char to[JOB_LINE_MAX])
+{
+    const char *label = j->options->steps[j->step].label;
+    to[0] = '\0';
+    if (label != NULL)
+        snprintf(to, JOB_LINE_MAX, " in %s", label);
+    return to;
+}
+
+static void blame_suspect(job *j)
+{
+    const job_rank *r = &j->ranks[j->suspect];
+    const launch_end *end = &j->suspect_end;
+    const char *label =
+        j->options->rank_extra != NULL ? j->options->rank_extra[j->suspect].label : NULL;
+    char who[JOB_LINE_MAX], host[JOB_LINE_MAX], step[JOB_LINE_MAX];
+    snprintf(who, sizeof who, "rank %d%s%s%s (pid %d)", j->suspect, label != NULL ? ", " : "",
+             label != NULL ? label : "", job_where(j, r->link, host), r->pid);
+    job_in_step(j, step);
+    if (end->signal == 0)
+        job_end(j, SIGTERM, end->exit_code, "%s exited with %d%s", who, end->exit_code, step);
+    else
+        job_end(j, SIGTERM, end->exit_code, "%s was killed by SIG%s%s%s", who,
+                sigabbrev_np(end->signal), end->core_dumped ? " (core dumped)" : "", step);
+}
+
+/* ---- Links that are lost ---------------------------------------------------------------------- */
+
+typedef struct last_line {
+    char text[JOB_LINE_MAX];
+    int count;
+} last_line;
+
+static void keep_line(void *context, const char *line)
+{
+    last_line *last = context;
+    snprintf(last->text, sizeof last->text, "%s", line);
+    last->count++;
+}
+
+/* What a host said, for the end of a sentence; if it said much, the rest goes before. */
+static const char *answer_of(job *j, host_link *l, last_line *last)
+{
+    *last = (last_line){.count = 0};
+    if (l->state == LINK_CONNECTING)
+        bytes_add(&l->said, bytes_first(&l->in), l->in.used);
+    tail_show(&l->said, keep_line, last);
+    last->text[strcspn(last->text, "\r")] = '\0';
+    if (last->count > 1)
+        output_quote(&j->output, l->host, &l->said);
+    bytes_drop(&l->said, l->said.used);
+    return last->text;
+}
+
+static void describe_status(const host_link *l, char *to, size_t size)
+{
+    const char *what = l->remote ? "ssh" : "the agent";
+    if (l->pid > 0)
+        snprintf(to, size, "%s closed the connection", what);
+    else if (WIFSIGNALED(l->status))
+        snprintf(to, size, "%s was killed by SIG%s", what, sigabbrev_np(WTERMSIG(l->status)));
+    else
+        snprintf(to, size, "%s ended with %d", what, WEXITSTATUS(l->status));
+}
+
+static void forget_ranks(job *j, host_link *l)
+{
+    for (int r = l->first; r < l->first + l->count; r++)
+        j->ranks[r].alive = false;
+    l->alive = l->to_start = 0;
+}
+
+void job_lose_link(job *j, host_link *l)
+{
+    char how[JOB_LINE_MAX];
+    last_line last;
+    const bool began = l->state >= LINK_READY;
+    describe_status(l, how, sizeof how);
+    const char *answer = answer_of(j, l, &last);
+    const char *colon = answer[0] != '\0' ? ": " : "";
+    forget_ranks(j, l);
+    l->state = LINK_LEAVING;
+    job_end(j, SIGTERM, EXIT_FAILURE, "%s %s: %s%s%s", began ? "lost host" : "cannot start on host",
+            l->host, how, colon, answer);
+}
+
+/* Breaks a connection from which nothing comes any more. */
+static void cut_link(job *j, host_link *l)
+{
+    forget_ranks(j, l);
+    host_link_close(l);
+}
+
+static void end_late_start(job *j)
+{
+    char names[JOB_CAUSE_MAX / 4] = "";
+    host_link *late = NULL;
+    size_t used = 0, count = 0;
+    for (size_t i = 0; i < j->link_count; i++) {
+        host_link *l = &j->links[i];
+        if (l->state == LINK_READY || (l->state == LINK_RUNNING && l->to_start == 0))
+            continue;
+        late = late != NULL ? late : l;
+        count++;
+        if (used < sizeof names)
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s%s",
+                                     count > 1 ? ", " : "", l->host);
+    }
+    last_line last = {.count = 0};
+    const char *answer = late != NULL ? answer_of(j, late, &last) : "";
+    job_end(j, SIGTERM, EXIT_FAILURE,
+            "host%s %s did not answer within %lld s (--start-timeout): ssh said %s",
+            count > 1 ? "s" : "", names, (long long)j->options->start_timeout_s,
+            answer[0] != '\0' ? answer : "nothing");
+}
+
+/* ---- Deadlines -------------------------------------------------------------------------------- */
+
+static void check_link(job *j, host_link *l, uint64_t now)
+{
+    const uint64_t silence = (uint64_t)j->options->silence_s * NS_PER_S;
+    if (now >= l->ping_at) {
+        host_link_say(l, WIRE_PING, 0, 0, NULL, 0);
+        l->ping_at = now + silence / PINGS_A_SILENCE;
+        l->silence_at = signals_earlier(l->silence_at, now + silence);
+    }
+    if (now >= l->silence_at) {
+        l->silence_at = NEVER;
+        job_end(j, SIGTERM, EXIT_FAILURE, "lost host %s: no sign of life for %lld s", l->host,
+                (long long)j->options->silence_s);
+        cut_link(j, l);
+    }
+    if (now >= l->leave_by) {
+        if (l->state < LINK_LEAVING)
+            job_lose_link(j, l);
+        cut_link(j, l);
+    }
+}
+
+static bool all_started(const job *j)
+{
+    for (size_t i = 0; i < j->link_count; i++) {
+        if (j->links[i].state != LINK_RUNNING || j->links[i].to_start > 0)
+            return false;
+    }
+    return true;
+}
+
+static void abandon_links(job *j)
+{
+    for (size_t i = 0; i < j->link_count; i++) {
+        host_link *l = &j->links[i];
+        if (l->alive == 0 || l->state == LINK_CLOSED)
+            continue;
+        output_say(&j->output, "host %s does not answer: its ranks are left to its agent", l->host);
+        cut_link(j, l);
+    }
+}
+
+void job_check_deadlines(job *j, uint64_t now)
+{
+    if (now >= j->blame_at)
+        blame_suspect(j);
+    if (j->start_by != NEVER && all_started(j))
+        j->start_by = NEVER;
+    if (now >= j->start_by) {
+        j->start_by = NEVER;
+        end_late_start(j);
+    }
+    if (now >= j->timeout_at) {
+        j->timeout_at = NEVER;
+        job_end(j, SIGTERM, EXIT_TIMEOUT, "the job took longer than %lld s (--timeout)",
+                (long long)j->options->timeout_s);
+        j->give_up_at = now + (LAUNCH_GRACE_S + 1) * NS_PER_S;
+    }
+    if (now >= j->kill_at) {
+        j->kill_at = NEVER;
+        j->abandon_at = now + LAUNCH_GRACE_S * NS_PER_S;
+        job_signal(j, SIGKILL);
+    }
+    if (now >= j->abandon_at) {
+        j->abandon_at = NEVER;
+        abandon_links(j);
+    }
+    for (size_t i = 0; i < j->link_count; i++)
+        check_link(j, &j->links[i], now);
+}
+
+uint64_t job_next_deadline(const job *j)
+{
+    const uint64_t all[] = {j->start_by, j->timeout_at, j->blame_at,
+                            j->kill_at,  j->abandon_at, j->give_up_at};
+    uint64_t next = NEVER;
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        next = signals_earlier(next, all[i]);
+    for (size_t i = 0; i < j->link_count; i++) {
+        const host_link *l = &j->links[i];
+        next = signals_earlier(next, l->ping_at);
+        next = signals_earlier(next, signals_earlier(l->silence_at, l->leave_by));
+    }
+    return next;
+}

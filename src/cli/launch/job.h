@@ -1,0 +1,75 @@
+/* job.h: the state of a job while it runs, and what may happen to it. The launcher's loop calls; nothing
+ * here waits.
+ *
+ * Invariant: only the first cause of an end is kept, and it is told last.
+ */
+#ifndef RUEDA_CLI_LAUNCH_JOB_H
+#define RUEDA_CLI_LAUNCH_JOB_H
+
+#include "cli/launch/hosts.h"
+#include "cli/launch/host_link.h"
+#include "cli/launch/meet.h"
+#include "cli/launch/output.h"
+#include "cli/launch/signals.h"
+
+#define JOB_CAUSE_MAX 2048
+#define JOB_NAME_BYTES 16 /* random bytes of a job's name and key */
+#define JOB_KEY_BYTES 32  /* */
+#define JOB_BLAME_MS 100  /* of several hosts: a crash that is reported this much later came first */
+#define JOB_LEAVE_S 3     /* for an agent to leave after our farewell */
+#define JOB_LINE_MAX 512  /* bytes of a part of a message */
+
+typedef struct job_rank {
+    host_link *link;
+    int pid;
+    bool alive;
+} job_rank;
+
+typedef struct job {
+    const launch_options *options;
+    output output;
+    char name[2 * JOB_NAME_BYTES + 1];
+    char key[2 * JOB_KEY_BYTES + 1];
+    host_share *shares;
+    host_link *links; /* one a host; the first has rank 0 */
+    size_t link_count;
+    job_rank *ranks;
+    char meet[MEET_MAX]; /* "" on one host */
+    size_t step;
+    bool unread[WIRE_KINDS]; /* the agents know that nobody reads this */
+
+    char cause[JOB_CAUSE_MAX]; /* why the job ends early; "" if it does not */
+    int exit_code;
+    int suspect; /* the rank that failed first, as far as we know; -1: none */
+    launch_end suspect_end;
+    bool told; /* the cause was printed */
+
+    uint64_t started_at;
+    uint64_t start_by;   /* all ranks of the step run by then */
+    uint64_t timeout_at; /* the whole job's limit */
+    uint64_t blame_at;   /* the suspect is the culprit */
+    uint64_t kill_at;    /* the ranks were asked to end */
+    uint64_t abandon_at; /* they were killed: who has not reported is lost */
+    uint64_t give_up_at; /* the user wants out, even if nobody reads our output */
+} job;
+
+/* Asks all ranks to end with a signal, for this cause if it is the first. */
+void job_end(job *j, int signal, int exit_code, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+void job_signal(job *j, int signal); /* to all ranks */
+
+/* Takes what has come from the agents, moves output on, and takes every next step that is due. */
+void job_hear(job *j, uint64_t now);
+/* Acts on what is due. */
+void job_check_deadlines(job *j, uint64_t now);
+uint64_t job_next_deadline(const job *j);
+/* All ranks have ended, all output was written, and no agent is left. */
+bool job_is_over(const job *j);
+
+/* The connection has ended, and we did not say farewell. */
+void job_lose_link(job *j, host_link *l);
+/* " on node2", "" where there is no question; " in line 2", "" if the steps have no labels. */
+const char *job_where(const job *j, const host_link *l, char to[JOB_LINE_MAX]);
+const char *job_in_step(const job *j, char to[JOB_LINE_MAX]);
+
+#endif

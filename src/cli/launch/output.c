@@ -1,0 +1,263 @@
+/* output.c: see output.h. */
+#include "cli/launch/output.h"
+
+#include "cli/launch/events.h"
+#include "cli/launch/tail.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SAID_MAX 8192 /* bytes of one line of our own */
+#define PREFIX_MAX 64
+
+static const char *const file_names[WIRE_KINDS] = {"stdout", "stderr"};
+
+static const char *command_name(const output *o)
+{
+    return o->options->command_name != NULL ? o->options->command_name : "run";
+}
+
+static int rank_width(const output *o)
+{
+    return snprintf(NULL, 0, "%d", o->options->ranks - 1);
+}
+
+/* ---- Opening ---------------------------------------------------------------------------------- */
+
+static bool complain(const output *o, const char *what, const char *path)
+{
+    fprintf(stderr, "rueda %s: cannot %s %s: %s\n", command_name(o), what, path, strerror(errno));
+    return false;
+}
+
+/* Also the folders above it. */
+static bool make_folder(const output *o, const char *path)
+{
+    char part[PATH_MAX];
+    snprintf(part, sizeof part, "%s", path);
+    for (char *slash = strchr(part + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        mkdir(part, 0777);
+        *slash = '/';
+    }
+    return mkdir(part, 0777) == 0 || errno == EEXIST || complain(o, "make", path);
+}
+
+static bool open_file(const output *o, const char *path, int *fd)
+{
+    *fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    return *fd >= 0 || complain(o, "write", path);
+}
+
+static bool open_rank_files(output *o, int rank)
+{
+    char folder[PATH_MAX], path[PATH_MAX + 16];
+    snprintf(folder, sizeof folder, "%s/rank.%0*d", o->options->output.directory, rank_width(o),
+             rank);
+    if (!make_folder(o, folder))
+        return false;
+    for (int k = 0; k < WIRE_KINDS; k++) {
+        snprintf(path, sizeof path, "%s/%s", folder, file_names[k]);
+        if (!open_file(o, path, &o->ranks[rank].files[k]))
+            return false;
+    }
+    return true;
+}
+
+/* Two files a rank may be more than the soft limit allows. */
+static void raise_file_limit(void)
+{
+    struct rlimit files;
+    getrlimit(RLIMIT_NOFILE, &files);
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+}
+
+bool output_open(output *o, const launch_options *options)
+{
+    const launch_output *to = &options->output;
+    *o = (output){.options = options, .events = -1};
+    o->sinks[WIRE_STDOUT].fd = STDOUT_FILENO;
+    o->sinks[WIRE_STDERR].fd = STDERR_FILENO;
+    o->ranks = bytes_new((size_t)options->ranks, sizeof *o->ranks);
+    for (int r = 0; r < options->ranks; r++)
+        o->ranks[r].files[WIRE_STDOUT] = o->ranks[r].files[WIRE_STDERR] = -1;
+    if (to->json_file != NULL && !open_file(o, to->json_file, &o->events))
+        return false;
+    if (to->directory == NULL)
+        return true;
+    raise_file_limit();
+    for (int r = 0; r < options->ranks; r++) {
+        if (!open_rank_files(o, r))
+            return false;
+    }
+    return true;
+}
+
+void output_close(output *o)
+{
+    for (int r = 0; r < o->options->ranks; r++) {
+        for (int k = 0; k < WIRE_KINDS; k++) {
+            if (o->ranks[r].files[k] >= 0)
+                close(o->ranks[r].files[k]);
+        }
+        bytes_free(&o->ranks[r].tail);
+    }
+    free(o->ranks);
+    if (o->events >= 0)
+        close(o->events);
+    for (int k = 0; k < WIRE_KINDS; k++)
+        bytes_free(&o->sinks[k].waiting);
+}
+
+/* ---- Lines of the ranks ----------------------------------------------------------------------- */
+
+/* Files take what they are given, now. */
+static void write_file(output *o, int fd, const char *data, size_t count)
+{
+    while (count > 0) {
+        const ssize_t written = write(fd, data, count);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0) {
+            if (!o->lost)
+                output_say(o, "output is lost: a file cannot be written: %s", strerror(errno));
+            o->lost = true;
+            return;
+        }
+        data += written;
+        count -= (size_t)written;
+    }
+}
+
+static void make_prefix(const output *o, int rank, char prefix[PREFIX_MAX])
+{
+    size_t used = 0;
+    if (o->options->output.timestamp) {
+        struct timespec now;
+        struct tm parts;
+        clock_gettime(CLOCK_REALTIME, &now);
+        localtime_r(&now.tv_sec, &parts);
+        used = strftime(prefix, PREFIX_MAX, "%Y-%m-%d %H:%M:%S", &parts);
+        used += (size_t)snprintf(prefix + used, PREFIX_MAX - used, ".%03ld ",
+                                 now.tv_nsec / 1000000);
+    }
+    if (!o->options->output.plain)
+        snprintf(prefix + used, PREFIX_MAX - used, "[%*d]: ", rank_width(o), rank);
+    else
+        prefix[used] = '\0';
+}
+
+/* The sink that this output of ranks ends in. */
+static int sink_of(const output *o, int kind)
+{
+    return o->options->output.json ? WIRE_STDOUT : kind;
+}
+
+bool output_has_room(const output *o, int kind)
+{
+    return o->options->output.directory != NULL || sink_has_room(&o->sinks[sink_of(o, kind)]);
+}
+
+bool output_is_unread(const output *o, int kind)
+{
+    return o->options->output.directory == NULL && o->sinks[sink_of(o, kind)].closed;
+}
+
+static void put_on_sink(output *o, int rank, int kind, const char *data, size_t count)
+{
+    sink *to = &o->sinks[kind];
+    const void *from = &o->ranks[rank].files[kind]; /* any address of the stream's own */
+    char prefix[PREFIX_MAX];
+    if (count == 0) {
+        sink_finish(to, from);
+        return;
+    }
+    const launch_output *how = &o->options->output;
+    if (how->plain && !how->timestamp) {
+        sink_put(to, from, NULL, data, count);
+        return;
+    }
+    make_prefix(o, rank, prefix);
+    sink_put(to, from, prefix, data, count);
+}
+
+void output_put(output *o, int rank, int kind, const char *data, size_t count)
+{
+    tail_add(&o->ranks[rank].tail, data, count);
+    if (o->options->output.directory != NULL)
+        write_file(o, o->ranks[rank].files[kind], data, count);
+    else if (o->options->output.json)
+        events_line(o, rank, file_names[kind], data, count);
+    else
+        put_on_sink(o, rank, kind, data, count);
+}
+
+/* ---- Lines of our own ------------------------------------------------------------------------- */
+
+void output_say(output *o, const char *format, ...)
+{
+    char line[SAID_MAX];
+    const int used = snprintf(line, sizeof line, "rueda %s: ", command_name(o));
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line + used, sizeof line - (size_t)used, format, args);
+    va_end(args);
+    sink_line(&o->sinks[WIRE_STDERR], line);
+}
+
+typedef struct quoting {
+    output *to;
+    const char *name;
+} quoting;
+
+static void quote_line(void *context, const char *text)
+{
+    const quoting *q = context;
+    char line[SAID_MAX];
+    snprintf(line, sizeof line, "[%s]: %s", q->name, text);
+    sink_line(&q->to->sinks[WIRE_STDERR], line);
+}
+
+void output_quote(output *o, const char *host, bytes *said)
+{
+    tail_show(said, quote_line, &(quoting){o, host});
+    bytes_drop(said, said->used);
+}
+
+void output_show_tail(output *o, int rank)
+{
+    const launch_output *how = &o->options->output;
+    char name[32];
+    if (o->ranks[rank].tail.used == 0 || (o->options->ranks == 1 && how->directory == NULL))
+        return; /* a single rank's last lines are the last ones anyway */
+    output_say(o, "the last lines of rank %d again:", rank);
+    snprintf(name, sizeof name, "%*d", rank_width(o), rank);
+    tail_show(&o->ranks[rank].tail, quote_line, &(quoting){o, name});
+}
+
+bool output_wants_events(const output *o)
+{
+    return o->options->output.json || o->events >= 0;
+}
+
+void output_event(output *o, const char *object, size_t length, bool is_line)
+{
+    if (o->options->output.json) {
+        sink_put(&o->sinks[WIRE_STDOUT], o, "", object, length);
+        sink_finish(&o->sinks[WIRE_STDOUT], o);
+    }
+    if (o->events >= 0 && !is_line) {
+        write_file(o, o->events, object, length);
+        write_file(o, o->events, "\n", 1);
+    }
+}

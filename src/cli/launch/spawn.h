@@ -1,0 +1,30 @@
+/* spawn.h: starts one rank. */
+#ifndef RUEDA_CLI_LAUNCH_SPAWN_H
+#define RUEDA_CLI_LAUNCH_SPAWN_H
+
+#include "cli/launch/binding.h"
+#include "cli/launch/host_job.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+
+/* What the ranks of a host share. */
+typedef struct spawn_context {
+    const host_job *job;
+    const binding *binding;
+    const char *meet;    /* where rank 0 is met; "": all ranks are here */
+    sigset_t mask;       /* the signal mask and limit of files that we were started with */
+    struct rlimit files; /* */
+    bool give_stdin;     /* rank 0 gets our stdin, otherwise none */
+} spawn_context;
+
+/* Starts the host's rank `index` with the command of a step, in a session of its own, so that a
+ * signal to its group reaches all it starts. It dies with its parent. `out` and `err` receive the
+ * read ends of its output, non-blocking. Returns the pid, or −errno: why the command cannot be
+ * executed or the process not be made. */
+int spawn_rank(const spawn_context *context, int index, int step, int *out, int *err);
+
+/* Puts "NAME=VALUE" into the environment of this process. */
+void spawn_set_variable(const char *assignment);
+
+#endif

@@ -1,0 +1,49 @@
+/* tail.c: see tail.h. */
+#include "cli/launch/tail.h"
+
+#include <string.h>
+
+void tail_add(bytes *tail, const char *data, size_t count)
+{
+    bytes_add(tail, data, count);
+    if (tail->used > 2 * TAIL_BYTES)
+        bytes_drop(tail, tail->used - TAIL_BYTES);
+}
+
+static bool ends_line(char c)
+{
+    return c == '\n' || c == '\r';
+}
+
+/* Where the last lines start. */
+static size_t first_kept(const char *data, size_t count)
+{
+    size_t at = count, lines = 0;
+    while (at > 0 && ends_line(data[at - 1]))
+        at--;
+    while (at > 0 && count - at < TAIL_BYTES) {
+        if (ends_line(data[at - 1]) && ++lines == TAIL_LINES)
+            break;
+        at--;
+    }
+    return at;
+}
+
+void tail_show(const bytes *tail, void (*show)(void *context, const char *line), void *context)
+{
+    const char *data = bytes_first(tail);
+    char line[TAIL_BYTES + 1];
+    size_t at = tail->used > 0 ? first_kept(data, tail->used) : 0;
+    while (at < tail->used) {
+        size_t length = 0;
+        while (at + length < tail->used && !ends_line(data[at + length]))
+            length++;
+        if (length > 0) {
+            const size_t shown = length < TAIL_BYTES ? length : TAIL_BYTES;
+            memcpy(line, data + at, shown);
+            line[shown] = '\0';
+            show(context, line);
+        }
+        at += length + 1;
+    }
+}

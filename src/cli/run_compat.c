@@ -1,0 +1,142 @@
+/* run_compat.c: horovodrun's options: what is ours under another name, what sets a variable, what needs
+ * no effect here, and what is not built yet. */
+#include "cli/run_compat.h"
+
+#include "base/settings.h"
+#include "plan/plan.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Options that set a variable for all ranks to a number times a scale. */
+static const struct {
+    const char *option, *variable;
+    int64_t scale, min, max;
+} settings[RUN_SETTINGS] = {
+    {"--fusion-threshold-mb", "RUEDA_FUSION_THRESHOLD", MIB, 0, 65536},
+    {"--cache-capacity", "RUEDA_CACHE_CAPACITY", 1, 0, 65536},
+    {"--stall-check-warning-time-seconds", "RUEDA_STALL_WARN", 1, 0, 86400},
+    {"--stall-check-shutdown-time-seconds", "RUEDA_STALL_END", 1, 0, 86400},
+    {"--gloo-timeout-seconds", "RUEDA_START_TIMEOUT", 1, 1, 86400},
+};
+
+/* What horovodrun knows and we do not, yet. */
+#define ELASTIC "elastic jobs are not built yet"
+#define AUTOTUNE "automatic tuning is not built yet"
+#define TIMELINE "the timeline is not built yet"
+#define MPI "MPI is not built yet; ranks find each other without it"
+static const option absent[] = {
+    {"--min-np", NULL, ELASTIC, OPTION_ABSENT, NULL, 0, 0},
+    {"--min-num-proc", NULL, ELASTIC, OPTION_ABSENT, NULL, 0, 0},
+    {"--max-np", NULL, ELASTIC, OPTION_ABSENT, NULL, 0, 0},
+    {"--max-num-proc", NULL, ELASTIC, OPTION_ABSENT, NULL, 0, 0},
+    {"--slots-per-host", NULL, ELASTIC, OPTION_ABSENT, NULL, 0, 0},
+    {"--elastic-timeout", NULL, ELASTIC, OPTION_ABSENT, NULL, 0, 0},
+    {"--reset-limit", NULL, ELASTIC, OPTION_ABSENT, NULL, 0, 0},
+    {"--blacklist-cooldown-range", NULL, ELASTIC, OPTION_ABSENT, NULL, 0, 0},
+    {"--host-discovery-script", NULL, ELASTIC, OPTION_ABSENT, NULL, 0, 0},
+    {"--autotune", NULL, AUTOTUNE, OPTION_ABSENT, NULL, 0, 0},
+    {"--autotune-log-file", NULL, AUTOTUNE, OPTION_ABSENT, NULL, 0, 0},
+    {"--autotune-warmup-samples", NULL, AUTOTUNE, OPTION_ABSENT, NULL, 0, 0},
+    {"--autotune-steps-per-sample", NULL, AUTOTUNE, OPTION_ABSENT, NULL, 0, 0},
+    {"--autotune-bayes-opt-max-samples", NULL, AUTOTUNE, OPTION_ABSENT, NULL, 0, 0},
+    {"--autotune-gaussian-process-noise", NULL, AUTOTUNE, OPTION_ABSENT, NULL, 0, 0},
+    {"--timeline-filename", NULL, TIMELINE, OPTION_ABSENT, NULL, 0, 0},
+    {"--timeline-mark-cycles", NULL, TIMELINE, OPTION_ABSENT, NULL, 0, 0},
+    {"--mpi", NULL, MPI, OPTION_ABSENT, NULL, 0, 0},
+    {"--mpi-args", NULL, MPI, OPTION_ABSENT, NULL, 0, 0},
+    {"--mpi-threads-disable", NULL, MPI, OPTION_ABSENT, NULL, 0, 0},
+    {"--jsrun", NULL, MPI, OPTION_ABSENT, NULL, 0, 0},
+    {"--binding-args", NULL, "write --bind instead", OPTION_ABSENT, NULL, 0, 0},
+    {"--thread-affinity", NULL, "binding single threads is not built yet; see --bind",
+     OPTION_ABSENT, NULL, 0, 0},
+    {"--num-nccl-streams", NULL, "NCCL is not built yet", OPTION_ABSENT, NULL, 0, 0},
+    {"--tcp", NULL, "choosing TCP alone is not built yet", OPTION_ABSENT, NULL, 0, 0},
+    {"--config-file", NULL, "reading options from a file is not built yet", OPTION_ABSENT, NULL, 0,
+     0},
+    {"--log-with-timestamp", NULL, "write --prefix-timestamp instead", OPTION_ABSENT, NULL, 0, 0},
+};
+
+/* Our own options under other names, and what needs no effect here. */
+static size_t add_other_names(run_options *o, option *rows)
+{
+    launch_options *l = &o->launch;
+    const option others[] = {
+        {"--num-proc", "N", NULL, OPTION_NUMBER, &o->ranks, 1, PLAN_MAX_RANKS},
+        {"--hosts", "LIST", NULL, OPTION_TEXT, &o->hosts_text, 0, 0},
+        {"-hostfile", "FILE", NULL, OPTION_TEXT, &o->host_file, 0, 0},
+        {"--ssh-port", "PORT", NULL, OPTION_NUMBER, &o->ssh_port, 1, UINT16_MAX},
+        {"--ssh-identity-file", "FILE", NULL, OPTION_TEXT, &l->ssh.identity, 0, 0},
+        {"--env", "NAME[=VALUE]", NULL, OPTION_LIST, o->variables, 0, 0},
+        {"--network-interface", "NAMES", NULL, OPTION_TEXT, &l->interfaces, 0, 0},
+        {"--nics", "NAMES", NULL, OPTION_TEXT, &l->interfaces, 0, 0},
+        {"-prefix-timestamp", NULL, NULL, OPTION_FLAG, &l->output.timestamp, 0, 0},
+        {"--prefix-output-with-timestamp", NULL, NULL, OPTION_FLAG, &l->output.timestamp, 0, 0},
+        {"--log-level", "LEVEL", NULL, OPTION_TEXT, &o->log_level, 0, 0},
+        {"--hierarchical-allreduce", NULL, NULL, OPTION_FLAG, &o->hierarchical, 0, 0},
+        {"--hierarchical-allgather", NULL, NULL, OPTION_FLAG, &o->hierarchical, 0, 0},
+        {"-cb", NULL, NULL, OPTION_FLAG, &o->check_build, 0, 0},
+        {"--check-build", NULL, NULL, OPTION_FLAG, &o->check_build, 0, 0},
+        {"--no-stall-check", NULL, NULL, OPTION_FLAG, &o->no_stall_check, 0, 0},
+        /* Our rounds have no fixed cycle, nothing is checked and cached in advance, and what these
+         * switch off is off. */
+        {"--cycle-time-ms", "MS", NULL, OPTION_TEXT, &o->ignored, 0, 0},
+        {"--gloo", NULL, NULL, OPTION_FLAG, &o->ignored_flag, 0, 0},
+        {"--disable-cache", NULL, NULL, OPTION_FLAG, &o->ignored_flag, 0, 0},
+        {"--stall-check", NULL, NULL, OPTION_FLAG, &o->ignored_flag, 0, 0},
+        {"--no-autotune", NULL, NULL, OPTION_FLAG, &o->ignored_flag, 0, 0},
+        {"--no-hierarchical-allreduce", NULL, NULL, OPTION_FLAG, &o->ignored_flag, 0, 0},
+        {"--no-hierarchical-allgather", NULL, NULL, OPTION_FLAG, &o->ignored_flag, 0, 0},
+        {"--no-timeline-mark-cycles", NULL, NULL, OPTION_FLAG, &o->ignored_flag, 0, 0},
+        {"--no-mpi-threads-disable", NULL, NULL, OPTION_FLAG, &o->ignored_flag, 0, 0},
+        {"--log-without-timestamp", NULL, NULL, OPTION_FLAG, &o->ignored_flag, 0, 0},
+        {"--log-hide-timestamp", NULL, NULL, OPTION_FLAG, &o->ignored_flag, 0, 0},
+    };
+    const size_t count = sizeof others / sizeof others[0];
+    memcpy(rows, others, sizeof others);
+    return count;
+}
+
+static size_t add_settings(run_options *o, option *rows)
+{
+    for (size_t i = 0; i < RUN_SETTINGS; i++) {
+        o->settings[i] = -1;
+        rows[i] = (option){settings[i].option, "N",           NULL,           OPTION_NUMBER,
+                           &o->settings[i],    settings[i].min, settings[i].max};
+    }
+    return RUN_SETTINGS;
+}
+
+size_t run_compat_options(run_options *o, option rows[RUN_COMPAT_MAX])
+{
+    size_t count = add_other_names(o, rows);
+    count += add_settings(o, rows + count);
+    memcpy(rows + count, absent, sizeof absent);
+    count += sizeof absent / sizeof absent[0];
+    assert(count <= RUN_COMPAT_MAX);
+    return count;
+}
+
+static size_t add_variable(char **list, const char *name, const char *value)
+{
+    return asprintf(list, "%s=%s", name, value) >= 0 ? 1 : 0;
+}
+
+size_t run_compat_variables(const run_options *o, char **list)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < RUN_SETTINGS; i++) {
+        char value[32];
+        snprintf(value, sizeof value, "%lld", (long long)(o->settings[i] * settings[i].scale));
+        if (o->settings[i] >= 0)
+            count += add_variable(list + count, settings[i].variable, value);
+    }
+    if (o->no_stall_check)
+        count += add_variable(list + count, "RUEDA_STALL_WARN", "0");
+    if (o->hierarchical)
+        count += add_variable(list + count, "RUEDA_ALGORITHM", "hierarchical");
+    if (o->log_level != NULL)
+        count += add_variable(list + count, "RUEDA_LOG_LEVEL", o->log_level);
+    return count;
+}

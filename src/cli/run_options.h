@@ -1,0 +1,33 @@
+/* run_options.h: what the command line of `rueda run` says. */
+#ifndef RUEDA_CLI_RUN_OPTIONS_H
+#define RUEDA_CLI_RUN_OPTIONS_H
+
+#include "cli/launch/hosts.h"
+#include "cli/options.h"
+
+#define RUN_SETTINGS 5                       /* options that set a variable to a number */
+#define RUN_VARIABLES_MAX (RUN_SETTINGS + 4) /* that options set, and the list's end */
+
+typedef struct run_options {
+    launch_options launch; /* all but the steps; points into what follows */
+    bool dry_run, check_build;
+
+    /* As written. */
+    int64_t ranks, ssh_port, settings[RUN_SETTINGS]; /* a setting that is not given: -1 */
+    const char *hosts_text, *host_file, *bind, *log_level, *ignored;
+    const char **variables, **ssh_options; /* end with NULL */
+    bool hierarchical, no_stall_check, ignored_flag;
+
+    host_list hosts;
+    char **environment, **forwarded; /* what -x and others come to */
+    size_t own_variables;            /* of `environment`: in memory of their own */
+} run_options;
+
+/* Fills `o`, to be freed in any case. `*next` is where the command starts. The number of ranks is 0 if
+ * neither -np nor hosts say it. */
+options_result run_options_parse(run_options *o, int argc, char **argv, int *next);
+void run_options_free(run_options *o);
+
+extern const char run_usage[];
+
+#endif
