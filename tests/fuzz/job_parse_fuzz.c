@@ -1,5 +1,5 @@
 /* job_parse_fuzz.c: no bytes make the parser of job files crash, hang, leak or break its promise. */
-#include "cli/job/job_file.h"
+#include "cli/job_file/job_file.h"
 
 #include <stdlib.h>
 

@@ -1,9 +1,9 @@
 /* values.h: single values of a job file: taken when they are what they should be, complained about
  * otherwise. */
-#ifndef RUEDA_CLI_JOB_VALUES_H
-#define RUEDA_CLI_JOB_VALUES_H
+#ifndef RUEDA_CLI_JOB_FILE_VALUES_H
+#define RUEDA_CLI_JOB_FILE_VALUES_H
 
-#include "cli/job/job_file.h"
+#include "cli/job_file/job_file.h"
 
 /* No value, or null. */
 bool job_is_absent(const job_node *value);

@@ -1,7 +1,7 @@
 /* job_file.c: parses, and checks what no single key can show. */
-#include "cli/job/job_file.h"
+#include "cli/job_file/job_file.h"
 
-#include "cli/job/keys.h"
+#include "cli/job_file/keys.h"
 
 #include <string.h>
 

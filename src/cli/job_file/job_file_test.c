@@ -1,6 +1,6 @@
 /* job_file_test.c: what a job file says arrives in the struct with its place; what no editor would
  * write is refused without harm. What people get wrong is in tests/cli/jobs/bad. */
-#include "cli/job/job_file.h"
+#include "cli/job_file/job_file.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

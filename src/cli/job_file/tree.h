@@ -3,10 +3,10 @@
  * Bounded on purpose: bytes, depth, entries of a map and anchors have limits, and an alias shares the
  * children of its anchor instead of copying them, so no file makes more nodes than it has bytes.
  */
-#ifndef RUEDA_CLI_JOB_TREE_H
-#define RUEDA_CLI_JOB_TREE_H
+#ifndef RUEDA_CLI_JOB_FILE_TREE_H
+#define RUEDA_CLI_JOB_FILE_TREE_H
 
-#include "cli/job/complaints.h"
+#include "cli/job_file/complaints.h"
 
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 /* complaints.h: what is wrong with a job file, each with its place. */
-#ifndef RUEDA_CLI_JOB_COMPLAINTS_H
-#define RUEDA_CLI_JOB_COMPLAINTS_H
+#ifndef RUEDA_CLI_JOB_FILE_COMPLAINTS_H
+#define RUEDA_CLI_JOB_FILE_COMPLAINTS_H
 
 #include <stdbool.h>
 #include <stdio.h>

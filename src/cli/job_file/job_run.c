@@ -1,12 +1,13 @@
 /* job_run.c: from the name of a file to a running job. Everything that can be known to fail is said
  * before anything starts. */
-#include "cli/job/job_run.h"
+#include "cli/job_file/job_run.h"
 
-#include "cli/job/job_file.h"
-#include "cli/job/layout.h"
-#include "cli/job/machine.h"
-#include "cli/job/python.h"
-#include "cli/job/start.h"
+#include "cli/commands.h"
+#include "cli/job_file/job_file.h"
+#include "cli/job_file/layout.h"
+#include "cli/job_file/machine.h"
+#include "cli/job_file/python.h"
+#include "cli/job_file/start.h"
 #include "cli/launch/hosts.h"
 #include "cli/options.h"
 
@@ -123,14 +124,26 @@ static void amounts_of(const job_want *want, const job_capacity *host, amount am
     amounts[3] = (amount){"slots", want->processes, host->slots};
 }
 
-/* "wants 4 gpus, 12 cpus": of `times` workers. */
-static void print_wanted(const job_want *want, int64_t times)
+/* Whether any host has a number for it. */
+static bool is_counted(const job_plan *plan, int index)
 {
     amount amounts[AMOUNTS];
-    amounts_of(want, &(job_capacity){0}, amounts);
+    for (size_t i = 0; i < plan->host_count; i++) {
+        amounts_of(&plan->want, &plan->hosts[i], amounts);
+        if (amounts[index].wanted > 0 && amounts[index].has != JOB_UNKNOWN)
+            return true;
+    }
+    return false;
+}
+
+/* "4 gpus, 12 cpus": of `times` workers. */
+static void print_wanted(const job_plan *plan, int64_t times)
+{
+    amount amounts[AMOUNTS];
+    amounts_of(&plan->want, &plan->hosts[0], amounts);
     const char *comma = "";
     for (int i = 0; i < AMOUNTS; i++) {
-        if (amounts[i].wanted == 0)
+        if (!is_counted(plan, i))
             continue;
         fprintf(stderr, "%s%lld %s", comma, (long long)(times * amounts[i].wanted),
                 amounts[i].unit);
@@ -166,7 +179,7 @@ static int say_no_room(const job_file *job, const job_plan *plan)
     else
         fprintf(stderr, "only %d of %d workers find a host; each wants ", placed,
                 plan->want.workers);
-    print_wanted(&plan->want, 1);
+    print_wanted(plan, 1);
     for (size_t i = 0; i < plan->host_count && i < HOSTS_SHOWN; i++)
         print_known(&plan->want, &plan->hosts[i]);
     if (plan->host_count > HOSTS_SHOWN)
@@ -181,7 +194,7 @@ static void warn_tight(const job_plan *plan)
         if (!plan->hosts[i].local || plan->workers[i] == 0)
             continue;
         fprintf(stderr, "rueda run: the workers here will have to share: together they want ");
-        print_wanted(&plan->want, plan->workers[i]);
+        print_wanted(plan, plan->workers[i]);
         print_known(&plan->want, &plan->hosts[i]);
         fputc('\n', stderr);
         return;
@@ -254,7 +267,7 @@ int job_run(const char *path, const launch_options *base, bool dry)
     return code;
 }
 
-int job_environment_command(int argc, char **argv)
+int environment_command(int argc, char **argv)
 {
     job_python python;
     if (argc != 4)

@@ -1,5 +1,5 @@
 /* complaints.c: see complaints.h. */
-#include "cli/job/complaints.h"
+#include "cli/job_file/complaints.h"
 
 #include <stdarg.h>
 #include <string.h>

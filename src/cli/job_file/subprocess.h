@@ -1,6 +1,6 @@
 /* subprocess.h: runs a program that works for us, and reads what it says. */
-#ifndef RUEDA_CLI_JOB_SUBPROCESS_H
-#define RUEDA_CLI_JOB_SUBPROCESS_H
+#ifndef RUEDA_CLI_JOB_FILE_SUBPROCESS_H
+#define RUEDA_CLI_JOB_FILE_SUBPROCESS_H
 
 #include <stddef.h>
 

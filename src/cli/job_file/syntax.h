@@ -1,8 +1,8 @@
 /* syntax.h: says in plain words why a text is no YAML. */
-#ifndef RUEDA_CLI_JOB_SYNTAX_H
-#define RUEDA_CLI_JOB_SYNTAX_H
+#ifndef RUEDA_CLI_JOB_FILE_SYNTAX_H
+#define RUEDA_CLI_JOB_FILE_SYNTAX_H
 
-#include "cli/job/complaints.h"
+#include "cli/job_file/complaints.h"
 
 #include <stddef.h>
 

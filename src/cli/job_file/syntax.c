@@ -1,9 +1,9 @@
 /* syntax.c: libyaml says where it could not go on; what was forgotten usually stands before that,
  * and the text shows it: a colon, a space after it, a tab in the indentation. */
-#include "cli/job/syntax.h"
+#include "cli/job_file/syntax.h"
 
 #include "base/text.h"
-#include "cli/job/keys.h"
+#include "cli/job_file/keys.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* subprocess.c: see subprocess.h. */
-#include "cli/job/subprocess.h"
+#include "cli/job_file/subprocess.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,11 +4,11 @@
  * framework, or everything at the top. Invariant: a job without complaints has all its numbers within
  * the bounds below, at least one line to run, and at most JOB_PROCESSES_MAX processes.
  */
-#ifndef RUEDA_CLI_JOB_FILE_H
-#define RUEDA_CLI_JOB_FILE_H
+#ifndef RUEDA_CLI_JOB_FILE_JOB_FILE_H
+#define RUEDA_CLI_JOB_FILE_JOB_FILE_H
 
-#include "cli/job/complaints.h"
-#include "cli/job/tree.h"
+#include "cli/job_file/complaints.h"
+#include "cli/job_file/tree.h"
 #include "plan/plan.h"
 
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* layout.c: see layout.h. */
-#include "cli/job/layout.h"
+#include "cli/job_file/layout.h"
 
 #include <limits.h>
 

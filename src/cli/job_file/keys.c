@@ -2,9 +2,9 @@
  *
  * Invariant: a reader either takes the value or complains about it once, at its place.
  */
-#include "cli/job/keys.h"
+#include "cli/job_file/keys.h"
 
-#include "cli/job/values.h"
+#include "cli/job_file/values.h"
 
 #include <string.h>
 

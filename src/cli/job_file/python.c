@@ -1,8 +1,8 @@
 /* python.c: see python.h. */
-#include "cli/job/python.h"
+#include "cli/job_file/python.h"
 
 #include "base/os.h"
-#include "cli/job/subprocess.h"
+#include "cli/job_file/subprocess.h"
 
 #include <errno.h>
 #include <fcntl.h>

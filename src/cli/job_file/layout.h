@@ -5,8 +5,8 @@
  * hosts of which nothing is known share the rest evenly. On this machine workers may together want
  * more cores and memory than there is, but never more GPUs, and none may alone want more than all.
  */
-#ifndef RUEDA_CLI_JOB_LAYOUT_H
-#define RUEDA_CLI_JOB_LAYOUT_H
+#ifndef RUEDA_CLI_JOB_FILE_LAYOUT_H
+#define RUEDA_CLI_JOB_FILE_LAYOUT_H
 
 #include <stdbool.h>
 #include <stddef.h>

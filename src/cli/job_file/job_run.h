@@ -1,6 +1,6 @@
 /* job_run.h: runs a job file. */
-#ifndef RUEDA_CLI_JOB_RUN_H
-#define RUEDA_CLI_JOB_RUN_H
+#ifndef RUEDA_CLI_JOB_FILE_JOB_RUN_H
+#define RUEDA_CLI_JOB_FILE_JOB_RUN_H
 
 #include "cli/launcher.h"
 
@@ -8,8 +8,5 @@
  * line says: hosts there replace those of the file; its ranks, steps and cpus are ignored. Returns the
  * exit code: 2 for a file that is wrong or a worker that fits on no host, otherwise as launch_job. */
 int job_run(const char *path, const launch_options *base, bool dry);
-
-/* Makes the Python environment of a job on another host: `argv` as job_run has written it. */
-int job_environment_command(int argc, char **argv);
 
 #endif

@@ -1,10 +1,10 @@
 /* start.h: a job that has found its hosts, as what the launcher starts. */
-#ifndef RUEDA_CLI_JOB_START_H
-#define RUEDA_CLI_JOB_START_H
+#ifndef RUEDA_CLI_JOB_FILE_START_H
+#define RUEDA_CLI_JOB_FILE_START_H
 
-#include "cli/job/job_file.h"
-#include "cli/job/layout.h"
-#include "cli/job/python.h"
+#include "cli/job_file/job_file.h"
+#include "cli/job_file/layout.h"
+#include "cli/job_file/python.h"
 #include "cli/launcher.h"
 
 typedef struct job_plan {

@@ -1,5 +1,5 @@
 /* values.c: see values.h. */
-#include "cli/job/values.h"
+#include "cli/job_file/values.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* tree.c: builds the tree from libyaml's events. */
-#include "cli/job/tree.h"
+#include "cli/job_file/tree.h"
 
-#include "cli/job/syntax.h"
+#include "cli/job_file/syntax.h"
 
 #include <stdarg.h>
 #include <stdlib.h>

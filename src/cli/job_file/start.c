@@ -1,12 +1,13 @@
 /* start.c: see start.h. */
-#include "cli/job/start.h"
+#include "cli/job_file/start.h"
 
-#include "cli/job/machine.h"
+#include "cli/job_file/machine.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#define BYTES_PER_MIB (INT64_C(1) << 20)
 #define SHOWN_MAX 60    /* bytes of a line that its label shows */
 #define GPU_NAME_MAX 64 /* bytes of an entry of CUDA_VISIBLE_DEVICES */
 
@@ -85,10 +86,11 @@ static launch_step step_of_line(job_file *job, const char *path, size_t index)
     command[0] = "/bin/sh";
     command[1] = "-c";
     command[2] = (char *)line->text;
+    const bool whole = shown <= SHOWN_MAX && line->text[shown] == '\0';
     return (launch_step){
-        command, job_tree_text(&job->tree, "%s:%d: line %zu of run (%.*s%s)", path, line->at.line,
-                               index + 1, shown < SHOWN_MAX ? shown : SHOWN_MAX, line->text,
-                               shown < SHOWN_MAX && line->text[shown] == '\0' ? "" : "…")};
+        command, job_tree_text(&job->tree, "line %zu of run (%s:%d: %.*s%s)", index + 1, path,
+                               line->at.line, shown <= SHOWN_MAX ? shown : SHOWN_MAX, line->text,
+                               whole ? "" : " …")};
 }
 
 /* Makes the Python environment on every host; the processes of one wait for each other. */
@@ -157,4 +159,7 @@ void job_start_fill(job_file *job, const job_plan *plan, launch_options *options
     fill_ranks(job, plan, options);
     fill_steps(job, plan, options);
     fill_environment(job, plan, options);
+    options->worker = (launch_worker){.ranks = plan->want.processes,
+                                      .cpus = (int)plan->want.cpus,
+                                      .memory_bytes = plan->want.mem_mib * BYTES_PER_MIB};
 }

@@ -1,5 +1,5 @@
 /* layout_test.c: where workers go, and which GPUs their processes see. */
-#include "cli/job/layout.h"
+#include "cli/job_file/layout.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

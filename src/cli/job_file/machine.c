@@ -1,16 +1,16 @@
 /* machine.c: see machine.h. */
-#include "cli/job/machine.h"
+#include "cli/job_file/machine.h"
 
 #include "base/os.h"
+#include "cli/launch/memory.h"
 
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/sysinfo.h>
 
 #define DRIVER_GPUS "/proc/driver/nvidia/gpus" /* one folder for each GPU */
-#define BYTES_PER_MIB (UINT64_C(1) << 20)
+#define BYTES_PER_MIB (INT64_C(1) << 20)
 
 static const char *visible_devices(void)
 {
@@ -55,14 +55,10 @@ const char *job_gpu_name(int index, char *buffer, size_t size)
 
 job_capacity job_machine(void)
 {
-    job_capacity here = {.host = "localhost",
-                         .local = true,
-                         .slots = JOB_UNKNOWN,
-                         .cpus = os_cpu_count(),
-                         .mem_mib = JOB_UNKNOWN,
-                         .gpus = count_gpus()};
-    struct sysinfo info;
-    if (sysinfo(&info) == 0)
-        here.mem_mib = (int64_t)((uint64_t)info.totalram * info.mem_unit / BYTES_PER_MIB);
-    return here;
+    return (job_capacity){.host = "localhost",
+                          .local = true,
+                          .slots = JOB_UNKNOWN,
+                          .cpus = os_cpu_count(),
+                          .mem_mib = memory_here_bytes() / BYTES_PER_MIB,
+                          .gpus = count_gpus()};
 }

@@ -4,10 +4,10 @@
  * JOB_PYTHON_DONE is in it; anything else is what a killed job has left, and is made anew. A lock
  * beside it lets one job at a time make it.
  */
-#ifndef RUEDA_CLI_JOB_PYTHON_H
-#define RUEDA_CLI_JOB_PYTHON_H
+#ifndef RUEDA_CLI_JOB_FILE_PYTHON_H
+#define RUEDA_CLI_JOB_FILE_PYTHON_H
 
-#include "cli/job/job_file.h"
+#include "cli/job_file/job_file.h"
 
 #include <limits.h>
 

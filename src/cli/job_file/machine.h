@@ -1,8 +1,8 @@
 /* machine.h: what this machine has for the workers of a job. */
-#ifndef RUEDA_CLI_JOB_MACHINE_H
-#define RUEDA_CLI_JOB_MACHINE_H
+#ifndef RUEDA_CLI_JOB_FILE_MACHINE_H
+#define RUEDA_CLI_JOB_FILE_MACHINE_H
 
-#include "cli/job/layout.h"
+#include "cli/job_file/layout.h"
 
 /* Processors we may run on, memory, and GPUs: those in CUDA_VISIBLE_DEVICES if that is set. */
 job_capacity job_machine(void);
