@@ -17,6 +17,8 @@ header() { # header NAME...: these can be included
 need build-essential cc --version
 need build-essential make --version
 need cmake cmake --version
+# Without it the launcher takes every processor for a core.
+[ "$(id -u)" != 0 ] || need libhwloc-dev header hwloc.h
 if [ -n "${1:-}" ]; then
     need zlib1g-dev header zlib.h
     # Without it the examples multiply matrices by plain loops.
@@ -26,6 +28,13 @@ if [ "${1:-}" = test ]; then
     need libcmocka-dev header stdarg.h stddef.h setjmp.h stdint.h cmocka.h
     need pkg-config pkg-config --version
     need g++ c++ --version
+    # The hosts of the launcher's tests; only root can make them.
+    if [ "$(id -u)" = 0 ]; then
+        need openssh-server test -x /usr/sbin/sshd
+        need openssh-client ssh -V
+        need iproute2 ip -V
+        need procps pgrep -V
+    fi
     # The format check is skipped where only this is missing.
     [ "$(id -u)" != 0 ] || need clang-format clang-format --version
 fi

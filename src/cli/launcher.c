@@ -161,14 +161,14 @@ static void lay_out(job *j)
     for (size_t i = 0; i < j->link_count; i++) {
         const host_share *share = &j->shares[i];
         j->links[i] = (host_link){.host = share->name,
-                             .remote = !share->here,
-                             .first = share->first,
-                             .count = share->count,
-                             .fd = -1,
-                             .errors = -1,
-                             .ping_at = NEVER,
-                             .silence_at = NEVER,
-                             .leave_by = NEVER};
+                                  .remote = !share->here,
+                                  .first = share->first,
+                                  .count = share->count,
+                                  .fd = -1,
+                                  .errors = -1,
+                                  .ping_at = NEVER,
+                                  .silence_at = NEVER,
+                                  .leave_by = NEVER};
         for (int r = share->first; r < share->first + share->count; r++)
             j->ranks[r].link = &j->links[i];
     }

@@ -34,7 +34,8 @@ typedef struct launch_host {
  * one before with 0. The first that fails ends the job. */
 typedef struct launch_step {
     char *const *command; /* ends with NULL; looked up in PATH as the shell does */
-    const char *label;    /* "line 2: python train.py", named in the message if it fails; may be NULL */
+    const char
+        *label; /* "line 2: python train.py", named in the message if it fails; may be NULL */
 } launch_step;
 
 /* What one rank has for itself. */
@@ -68,10 +69,11 @@ typedef struct launch_worker {
 
 /* Where the ranks' output goes. */
 typedef struct launch_output {
-    bool plain;            /* no "[rank]: " before the lines */
-    bool timestamp;        /* the time before that */
-    const char *directory; /* to DIR/rank.N/{stdout,stderr} instead of our own output; may be NULL */
-    bool json;             /* events, and the ranks' lines as such, on stdout */
+    bool plain;     /* no "[rank]: " before the lines */
+    bool timestamp; /* the time before that */
+    const char
+        *directory; /* to DIR/rank.N/{stdout,stderr} instead of our own output; may be NULL */
+    bool json;      /* events, and the ranks' lines as such, on stdout */
     const char *json_file; /* events without the lines, to a file; may be NULL */
     bool verbose;          /* tell on stderr which host does what */
 } launch_output;

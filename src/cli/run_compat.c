@@ -102,8 +102,9 @@ static size_t add_settings(run_options *o, option *rows)
 {
     for (size_t i = 0; i < RUN_SETTINGS; i++) {
         o->settings[i] = -1;
-        rows[i] = (option){settings[i].option, "N",           NULL,           OPTION_NUMBER,
-                           &o->settings[i],    settings[i].min, settings[i].max};
+        rows[i] =
+            (option){settings[i].option, "N", NULL, OPTION_NUMBER, &o->settings[i], settings[i].min,
+                     settings[i].max};
     }
     return RUN_SETTINGS;
 }

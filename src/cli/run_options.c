@@ -103,8 +103,10 @@ static bool take_hosts(run_options *o)
     const int slots = hosts_slots(o->hosts.hosts, o->hosts.count);
     const int64_t ranks = o->hosts.count > 0 && o->ranks == 0 ? slots : o->ranks;
     if (o->hosts.count > 0 && ranks > slots) {
-        options_complain("run", "-np %lld is more than the %d slots of the hosts: name more, or "
-                         "give them more slots", (long long)ranks, slots);
+        options_complain("run",
+                         "-np %lld is more than the %d slots of the hosts: name more, or "
+                         "give them more slots",
+                         (long long)ranks, slots);
         return false;
     }
     if (ranks > PLAN_MAX_RANKS) {
@@ -180,8 +182,8 @@ options_result run_options_parse(run_options *o, int argc, char **argv, int *nex
     const options_result parsed = parse(o, argc, argv, next);
     if (parsed != OPTIONS_GO)
         return parsed;
-    const bool good = take_hosts(o) && take_bind(o) && take_variables(o, argc) &&
-                      take_meeting(o) && take_ssh(o);
+    const bool good =
+        take_hosts(o) && take_bind(o) && take_variables(o, argc) && take_meeting(o) && take_ssh(o);
     return good ? OPTIONS_GO : OPTIONS_BAD;
 }
 

@@ -15,8 +15,8 @@
 
 static bool to_text(const struct sockaddr *address, char to[HOST_ADDRESS_MAX])
 {
-    const socklen_t length = address->sa_family == AF_INET ? sizeof(struct sockaddr_in)
-                                                           : sizeof(struct sockaddr_in6);
+    const socklen_t length =
+        address->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
     return getnameinfo(address, length, to, HOST_ADDRESS_MAX, NULL, 0, NI_NUMERICHOST) == 0;
 }
 

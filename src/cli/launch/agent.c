@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 #define LAST_WAIT_MS 1000 /* for killed ranks to be gone; one that the kernel holds stays behind */
-#define FIXED_POLLS 3 /* signals, from and to the launcher */
+#define FIXED_POLLS 3     /* signals, from and to the launcher */
 
 typedef struct rank {
     pid_t pid; /* also its process group */
@@ -53,9 +53,10 @@ typedef struct agent {
     bool running; /* a step is under way */
     int started, alive;
 
-    uint64_t lost_at;    /* the launcher counts as gone unless we hear from it */
-    uint64_t drained_at; /* all ranks have ended: an empty pipe is the end of a stream from then on */
-    uint64_t kill_at;    /* we are leaving and have asked the ranks to end */
+    uint64_t lost_at; /* the launcher counts as gone unless we hear from it */
+    uint64_t
+        drained_at;   /* all ranks have ended: an empty pipe is the end of a stream from then on */
+    uint64_t kill_at; /* we are leaving and have asked the ranks to end */
 } agent;
 
 /* ---- Saying ----------------------------------------------------------------------------------- */

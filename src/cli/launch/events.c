@@ -15,18 +15,18 @@ typedef struct object {
     size_t length;
 } object;
 
-static object begin(const output *o, const char *event)
+/* The stream writes into the object: it stays where it is. */
+static void begin(object *it, const output *o, const char *event)
 {
-    object it = {0};
     struct timespec now;
+    *it = (object){0};
     if (output_wants_events(o))
-        it.to = open_memstream(&it.text, &it.length);
-    if (it.to != NULL) {
+        it->to = open_memstream(&it->text, &it->length);
+    if (it->to != NULL) {
         clock_gettime(CLOCK_REALTIME, &now);
-        fprintf(it.to, "{\"event\": \"%s\", \"time\": %lld.%06ld", event, (long long)now.tv_sec,
+        fprintf(it->to, "{\"event\": \"%s\", \"time\": %lld.%06ld", event, (long long)now.tv_sec,
                 now.tv_nsec / 1000);
     }
-    return it;
 }
 
 __attribute__((format(printf, 2, 3))) static void add(object *it, const char *format, ...)
@@ -60,7 +60,8 @@ static void finish(output *o, object *it, bool is_line)
 
 void events_job_start(output *o, const char *job, size_t hosts)
 {
-    object it = begin(o, "start");
+    object it;
+    begin(&it, o, "start");
     add_text(&it, "job", job, strlen(job));
     add(&it, ", \"ranks\": %d, \"hosts\": %zu, \"steps\": %zu", o->options->ranks, hosts,
         o->options->step_count);
@@ -70,23 +71,25 @@ void events_job_start(output *o, const char *job, size_t hosts)
 void events_step_start(output *o, size_t step)
 {
     const char *label = o->options->steps[step].label;
-    object it = begin(o, "step");
+    object it;
+    begin(&it, o, "step");
     add(&it, ", \"step\": %zu", step);
     add_text(&it, "label", label, label != NULL ? strlen(label) : 0);
     finish(o, &it, false);
 }
 
-static object begin_rank(output *o, const char *event, size_t step, int rank, const char *host)
+static void begin_rank(object *it, const output *o, const char *event, size_t step, int rank,
+                       const char *host)
 {
-    object it = begin(o, event);
-    add(&it, ", \"step\": %zu, \"rank\": %d", step, rank);
-    add_text(&it, "host", host, strlen(host));
-    return it;
+    begin(it, o, event);
+    add(it, ", \"step\": %zu, \"rank\": %d", step, rank);
+    add_text(it, "host", host, strlen(host));
 }
 
 void events_rank_start(output *o, size_t step, int rank, const char *host, int pid)
 {
-    object it = begin_rank(o, "rank_start", step, rank, host);
+    object it;
+    begin_rank(&it, o, "rank_start", step, rank, host);
     add(&it, ", \"pid\": %d", pid);
     finish(o, &it, false);
 }
@@ -95,7 +98,8 @@ void events_line(output *o, int rank, const char *stream, const char *data, size
 {
     if (count == 0)
         return;
-    object it = begin(o, "output");
+    object it;
+    begin(&it, o, "output");
     add(&it, ", \"rank\": %d, \"stream\": \"%s\"", rank, stream);
     const bool whole = data[count - 1] == '\n';
     add_text(&it, "text", data, whole ? count - 1 : count);
@@ -104,7 +108,8 @@ void events_line(output *o, int rank, const char *stream, const char *data, size
 
 void events_rank_end(output *o, size_t step, int rank, const char *host, const launch_end *end)
 {
-    object it = begin_rank(o, "rank_exit", step, rank, host);
+    object it;
+    begin_rank(&it, o, "rank_exit", step, rank, host);
     add(&it, ", \"exit_code\": %d", end->exit_code);
     const char *name = end->signal != 0 ? sigabbrev_np(end->signal) : NULL;
     add_text(&it, "signal", name, name != NULL ? strlen(name) : 0);
@@ -113,7 +118,8 @@ void events_rank_end(output *o, size_t step, int rank, const char *host, const l
 
 void events_job_end(output *o, int exit_code, const char *cause, double seconds)
 {
-    object it = begin(o, "end");
+    object it;
+    begin(&it, o, "end");
     add(&it, ", \"exit_code\": %d, \"seconds\": %.3f", exit_code, seconds);
     add_text(&it, "cause", cause, cause != NULL ? strlen(cause) : 0);
     finish(o, &it, false);

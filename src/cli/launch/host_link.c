@@ -92,7 +92,8 @@ bool host_link_open_ssh(host_link *l, char **command, const sigset_t *mask)
 
 /* ---- Moving ----------------------------------------------------------------------------------- */
 
-void host_link_say(host_link *l, wire_type type, int kind, uint32_t number, const void *body, size_t length)
+void host_link_say(host_link *l, wire_type type, int kind, uint32_t number, const void *body,
+                   size_t length)
 {
     if (l->fd >= 0)
         wire_put(&l->out, type, kind, number, body, length);

@@ -49,7 +49,8 @@ bool host_link_open_here(host_link *l, const sigset_t *mask, bool give_stdin);
 /* Starts the command of ssh.h. */
 bool host_link_open_ssh(host_link *l, char **command, const sigset_t *mask);
 
-void host_link_say(host_link *l, wire_type type, int kind, uint32_t number, const void *body, size_t length);
+void host_link_say(host_link *l, wire_type type, int kind, uint32_t number, const void *body,
+                   size_t length);
 /* Moves bytes in both directions, and notes when the process has ended. */
 void host_link_move(host_link *l);
 /* Before the agent's greeting: looks for it. True: it is there, `version`

@@ -4,6 +4,7 @@
 #include "cli/launch/address.h"
 #include "cli/launch/bytes.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -71,10 +72,23 @@ static bool parse_slots(const char *text, size_t length, int *slots)
     return *slots >= 1 && *slots <= HOSTS_SLOTS_MAX;
 }
 
-/* A word that ssh would take for an option, or that no host is called. */
+/* An address like fe80::1%eth0, perhaps after a user. */
+static bool is_ipv6(const char *text, size_t length)
+{
+    char address[NAME_MAX_BYTES + 1];
+    struct in6_addr number;
+    const char *at = memchr(text, '@', length);
+    const size_t user = at != NULL ? (size_t)(at + 1 - text) : 0;
+    snprintf(address, sizeof address, "%.*s", (int)(length - user), text + user);
+    address[strcspn(address, "%")] = '\0';
+    return inet_pton(AF_INET6, address, &number) == 1;
+}
+
+/* Not a word that ssh would take for an option, or that no host is called. */
 static bool is_name(const char *text, size_t length)
 {
-    if (length == 0 || length > NAME_MAX_BYTES || text[0] == '-')
+    if (length == 0 || length > NAME_MAX_BYTES || text[0] == '-' ||
+        (memchr(text, ':', length) != NULL && !is_ipv6(text, length)))
         return false;
     for (size_t i = 0; i < length; i++) {
         const char c = text[i];

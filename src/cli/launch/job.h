@@ -6,8 +6,8 @@
 #ifndef RUEDA_CLI_LAUNCH_JOB_H
 #define RUEDA_CLI_LAUNCH_JOB_H
 
-#include "cli/launch/hosts.h"
 #include "cli/launch/host_link.h"
+#include "cli/launch/hosts.h"
 #include "cli/launch/meet.h"
 #include "cli/launch/output.h"
 #include "cli/launch/signals.h"
@@ -15,9 +15,9 @@
 #define JOB_CAUSE_MAX 2048
 #define JOB_NAME_BYTES 16 /* random bytes of a job's name and key */
 #define JOB_KEY_BYTES 32  /* */
-#define JOB_BLAME_MS 100  /* of several hosts: a crash that is reported this much later came first */
-#define JOB_LEAVE_S 3     /* for an agent to leave after our farewell */
-#define JOB_LINE_MAX 512  /* bytes of a part of a message */
+#define JOB_BLAME_MS 100 /* of several hosts: a crash that is reported this much later came first */
+#define JOB_LEAVE_S 3    /* for an agent to leave after our farewell */
+#define JOB_LINE_MAX 512 /* bytes of a part of a message */
 
 typedef struct job_rank {
     host_link *link;

@@ -51,6 +51,8 @@ static bool choose_meeting(job *j)
 static void advance(job *j, uint64_t now, bool had_step)
 {
     const launch_hooks *hooks = &j->options->hooks;
+    if (j->suspect >= 0)
+        return; /* it will be blamed in a moment */
     for (size_t i = 0; i < j->link_count; i++) {
         if (j->links[i].state != LINK_READY)
             return;

@@ -46,8 +46,7 @@ static int random_port(void)
     unsigned number = 0;
     if (getrandom(&number, sizeof number, 0) != sizeof number)
         number = (unsigned)getpid();
-    return MEET_PORT_FIRST +
-           (int)(number % (MEET_PORT_LAST - MEET_PORT_FIRST - MEET_PORTS + 2));
+    return MEET_PORT_FIRST + (int)(number % (MEET_PORT_LAST - MEET_PORT_FIRST - MEET_PORTS + 2));
 }
 
 static const char *without_user(const char *host)

@@ -148,8 +148,8 @@ static void make_prefix(const output *o, int rank, char prefix[PREFIX_MAX])
         clock_gettime(CLOCK_REALTIME, &now);
         localtime_r(&now.tv_sec, &parts);
         used = strftime(prefix, PREFIX_MAX, "%Y-%m-%d %H:%M:%S", &parts);
-        used += (size_t)snprintf(prefix + used, PREFIX_MAX - used, ".%03ld ",
-                                 now.tv_nsec / 1000000);
+        used +=
+            (size_t)snprintf(prefix + used, PREFIX_MAX - used, ".%03ld ", now.tv_nsec / 1000000);
     }
     if (!o->options->output.plain)
         snprintf(prefix + used, PREFIX_MAX - used, "[%*d]: ", rank_width(o), rank);
@@ -230,7 +230,7 @@ static void quote_line(void *context, const char *text)
 
 void output_quote(output *o, const char *host, bytes *said)
 {
-    tail_show(said, quote_line, &(quoting){o, host});
+    tail_show(said, TAIL_LINES_ALL, quote_line, &(quoting){o, host});
     bytes_drop(said, said->used);
 }
 
@@ -242,7 +242,7 @@ void output_show_tail(output *o, int rank)
         return; /* a single rank's last lines are the last ones anyway */
     output_say(o, "the last lines of rank %d again:", rank);
     snprintf(name, sizeof name, "%*d", rank_width(o), rank);
-    tail_show(&o->ranks[rank].tail, quote_line, &(quoting){o, name});
+    tail_show(&o->ranks[rank].tail, TAIL_LINES, quote_line, &(quoting){o, name});
 }
 
 bool output_wants_events(const output *o)

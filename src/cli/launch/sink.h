@@ -9,8 +9,9 @@
 
 typedef struct sink {
     int fd;
-    bool closed;            /* nobody reads it any more */
-    const void *unfinished; /* who wrote the line that has no end yet; NULL: at the start of a line */
+    bool closed; /* nobody reads it any more */
+    const void
+        *unfinished; /* who wrote the line that has no end yet; NULL: at the start of a line */
     bytes waiting;
 } sink;
 

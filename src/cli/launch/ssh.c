@@ -59,11 +59,12 @@ static char *remote_script(const char *given)
     const ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
     own[length > 0 ? length : 0] = '\0';
     char *program = ssh_quote(given != NULL ? given : own), *script = NULL, *word = NULL;
-    if (asprintf(&script,
-                 "p=%s; command -v \"$p\" >/dev/null || p=rueda; command -v \"$p\" >/dev/null || { "
-                 "echo no rueda there, neither as %s nor in PATH: install it, or give its path with "
-                 "--remote-program >&2; exit 127; }; exec \"$p\" agent",
-                 program, program) >= 0)
+    if (asprintf(
+            &script,
+            "p=%s; command -v \"$p\" >/dev/null || p=rueda; command -v \"$p\" >/dev/null || { "
+            "echo no rueda there, neither as %s nor in PATH: install it, or give its path with "
+            "--remote-program >&2; exit 127; }; exec \"$p\" agent",
+            program, program) >= 0)
         word = ssh_quote(script);
     free(program);
     free(script);

@@ -16,24 +16,25 @@ static bool ends_line(char c)
 }
 
 /* Where the last lines start. */
-static size_t first_kept(const char *data, size_t count)
+static size_t first_kept(const char *data, size_t count, int lines)
 {
-    size_t at = count, lines = 0;
+    size_t at = count;
     while (at > 0 && ends_line(data[at - 1]))
         at--;
     while (at > 0 && count - at < TAIL_BYTES) {
-        if (ends_line(data[at - 1]) && ++lines == TAIL_LINES)
+        if (ends_line(data[at - 1]) && --lines == 0)
             break;
         at--;
     }
     return at;
 }
 
-void tail_show(const bytes *tail, void (*show)(void *context, const char *line), void *context)
+void tail_show(const bytes *tail, int lines, void (*show)(void *context, const char *line),
+               void *context)
 {
     const char *data = bytes_first(tail);
     char line[TAIL_BYTES + 1];
-    size_t at = tail->used > 0 ? first_kept(data, tail->used) : 0;
+    size_t at = tail->used > 0 ? first_kept(data, tail->used, lines) : 0;
     while (at < tail->used) {
         size_t length = 0;
         while (at + length < tail->used && !ends_line(data[at + length]))

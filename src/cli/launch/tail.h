@@ -5,11 +5,13 @@
 #include "cli/launch/bytes.h"
 
 #define TAIL_LINES 12
+#define TAIL_LINES_ALL 1000
 #define TAIL_BYTES 4096 /* of these lines together */
 
-/* Keeps the last of what comes. */
+/* Keeps the last of what comes, at least TAIL_BYTES. */
 void tail_add(bytes *tail, const char *data, size_t count);
-/* Calls `show` for each of the last lines, in order, without their ends. */
-void tail_show(const bytes *tail, void (*show)(void *context, const char *line), void *context);
+/* Calls `show` for each of the last `lines` lines, in order, without their ends. */
+void tail_show(const bytes *tail, int lines, void (*show)(void *context, const char *line),
+               void *context);
 
 #endif

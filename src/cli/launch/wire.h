@@ -30,17 +30,17 @@
 #define WIRE_WINDOW 65536
 
 typedef enum wire_type {
-    WIRE_JOB = 1, /* to the agent: a host_job */
-    WIRE_START,   /* number: step; body: where rank 0 is met, "" if on one host */
-    WIRE_SIGNAL,  /* number: the signal for all ranks */
-    WIRE_CREDIT,  /* number: bytes; kind: of which output */
-    WIRE_UNREAD,  /* kind: nobody reads this output any more */
-    WIRE_PING,    /* the launcher lives */
-    WIRE_HOLD,    /* it will be silent until the next frame (it is being stopped) */
-    WIRE_BYE,     /* */
-    WIRE_READY,   /* to the launcher: a host_answer */
-    WIRE_REFUSED, /* body: why the job cannot run here */
-    WIRE_STARTED, /* number: rank; body: pid */
+    WIRE_JOB = 1,   /* to the agent: a host_job */
+    WIRE_START,     /* number: step; body: where rank 0 is met, "" if on one host */
+    WIRE_SIGNAL,    /* number: the signal for all ranks */
+    WIRE_CREDIT,    /* number: bytes; kind: of which output */
+    WIRE_UNREAD,    /* kind: nobody reads this output any more */
+    WIRE_PING,      /* the launcher lives */
+    WIRE_HOLD,      /* it will be silent until the next frame (it is being stopped) */
+    WIRE_BYE,       /* */
+    WIRE_READY,     /* to the launcher: a host_answer */
+    WIRE_REFUSED,   /* body: why the job cannot run here */
+    WIRE_STARTED,   /* number: rank; body: pid */
     WIRE_UNSTARTED, /* number: rank; body: errno */
     WIRE_OUTPUT,    /* number: rank; kind: 0 stdout, 1 stderr; body: a line or a part of
                        one; empty: the end */
@@ -70,7 +70,7 @@ void wire_drop(bytes *from, const wire_frame *frame);
 /* ---- Bodies ---------------------------------------------------------------------------------- */
 
 void wire_add_number(bytes *to, int64_t number);
-void wire_add_text(bytes *to, const char *text); /* NULL travels as "" */
+void wire_add_text(bytes *to, const char *text);  /* NULL travels as "" */
 void wire_add_list(bytes *to, char *const *list); /* ends with NULL; NULL travels as an empty one */
 
 /* Reads a body from the front. `bad` stays set after the first thing that does not fit; what is read

@@ -1,0 +1,109 @@
+#!/bin/sh
+# Where the ranks' output goes: prefixes with the time, files, JSON, the last lines again.
+. "$(dirname "$0")/common.sh"
+
+is_json() { # is_json FILE: every line is an object (where there is a Python to ask)
+    ! grep -qv '^{.*}$' "$1" || fail "not an object a line"
+    command -v python3 >/dev/null || return 0
+    python3 -c 'import json, sys
+for line in open(sys.argv[1], encoding="utf-8"): json.loads(line)' "$1" || fail "$1 is no JSON"
+}
+
+# ---- Prefixes -------------------------------------------------------------------------------------
+
+case_time_stands_before_lines() {
+    for option in --prefix-timestamp -prefix-timestamp --prefix-output-with-timestamp; do
+        expect 0 "$rueda" run -np 2 $option echo hello
+        equal "$(grep -cE '^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}\.[0-9]{3} \[[01]\]: hello$' out)" 2
+    done
+    expect 0 "$rueda" run -np 1 --prefix-timestamp --no-prefix echo hello
+    grep -qE '^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}\.[0-9]{3} hello$' out || fail "no time alone"
+}
+
+# ---- Files ----------------------------------------------------------------------------------------
+
+case_output_goes_to_files() {
+    expect 0 "$rueda" run -np 11 --output-filename a/b sh -c 'echo out $RUEDA_RANK; printf "err\nmore" >&2'
+    [ ! -s out ] && [ ! -s err ] || fail "also here"
+    equal "$(ls a/b | wc -l)" 11
+    equal "$(cat a/b/rank.07/stdout)" 'out 7'
+    equal "$(cat a/b/rank.10/stderr)" 'err
+more'
+}
+
+case_a_failed_ranks_lines_are_shown_although_in_files() {
+    expect 4 "$rueda" run -np 1 --output-filename logs sh -c 'seq 100; exit 4'
+    [ ! -s out ] || fail "something on stdout"
+    equal "$(head -n 1 err)" 'rueda run: the last lines of rank 0 again:'
+    contains err '[0]: 100'
+    contains err '[0]: 89'
+    ! grep -q '\[0\]: 88' err || fail "too many lines"
+    equal "$(cat logs/rank.0/stdout | wc -l)" 100
+}
+
+case_a_place_that_cannot_be_written() {
+    echo >plain
+    expect 1 "$rueda" run -np 1 --output-filename plain/logs true
+    equal "$(cat err)" 'rueda run: cannot make plain/logs/rank.0: Not a directory'
+    expect 1 "$rueda" run -np 1 --json-file no/such true
+    equal "$(cat err)" 'rueda run: cannot write no/such: No such file or directory'
+}
+
+# ---- The last lines again -------------------------------------------------------------------------
+
+case_a_failed_ranks_lines_are_shown_again() {
+    expect 5 "$rueda" run -np 2 sh -c '[ $RUEDA_RANK = 1 ] || exec yes | head -n 3000
+        echo "this is why" >&2; sleep 1; exit 5'
+    tail -n 3 err >end
+    equal "$(head -n 2 end)" 'rueda run: the last lines of rank 1 again:
+[1]: this is why'
+    tail -n 1 end | grep -qE '^rueda run: rank 1 \(pid [0-9]+\) exited with 5$' || fail "last line"
+}
+
+case_silent_failures_repeat_nothing() {
+    expect 5 "$rueda" run -np 2 sh -c 'exit 5'
+    one_line err
+    expect 5 "$rueda" run -np 1 sh -c 'echo alone >&2; exit 5'
+    equal "$(wc -l <err)" 2
+}
+
+# ---- Events ---------------------------------------------------------------------------------------
+
+case_events_tell_what_happens() {
+    expect 0 "$rueda" run -np 2 --json sh -c 'echo hello; echo there >&2'
+    is_json out
+    for event in start step rank_start output rank_exit end; do
+        contains out "{\"event\": \"$event\", \"time\": "
+    done
+    equal "$(grep -c '"event": "output"' out)" 4
+    contains out '"rank": 1, "stream": "stderr", "text": "there"}'
+    equal "$(tail -n 1 out | grep -c '"event": "end".*"exit_code": 0.*"cause": null')" 1
+    [ ! -s err ] || fail "something on stderr"
+}
+
+case_events_hold_any_bytes() {
+    printf 'a"\\\t\001\303\244\377\355\240\200\360\237\222\203\n' >bytes
+    expect 0 "$rueda" run -np 1 --json cat bytes
+    is_json out
+    contains out '"text": "a\"\\\u0009\u0001ä����💃"}'
+}
+
+case_events_go_to_a_file() {
+    expect 3 "$rueda" run -np 1 --json-file events sh -c 'echo hello; exit 3'
+    equal "$(cat out)" '[0]: hello'
+    is_json events
+    ! grep -q hello events || fail "output among the events"
+    contains events '"exit_code": 3, "signal": null}'
+    tail -n 1 events | grep -qE '"cause": "rank 0 \(pid [0-9]+\) exited with 3"\}$' || fail "no cause"
+    expect 137 "$rueda" run -np 1 --json-file events sh -c 'kill -KILL $$'
+    contains events '"exit_code": 137, "signal": "KILL"}'
+}
+
+case_much_output_as_events() {
+    expect 0 "$rueda" run -np 2 --json seq 20000
+    equal "$(grep -c '"event": "output"' out)" 40000
+    grep '"rank": 1, "stream"' out | sed 's/.*"text": "\([0-9]*\)"}/\1/' >numbers
+    seq 20000 | cmp - numbers || fail "other lines"
+}
+
+run_case "$1"
