@@ -62,8 +62,8 @@ typedef enum launch_bind {
 /* Ranks that stand side by side on one host and share what is theirs. A host's first rank begins a
  * worker. */
 typedef struct launch_worker {
-    int ranks;            /* of each worker; 0: every rank is one */
-    int cpus;             /* processors of each; 0: an equal share of its host's cores for each rank */
+    int ranks; /* of each worker; 0: every rank is one */
+    int cpus;  /* processors of each; 0: an equal share of its host's cores for each rank */
     int64_t memory_bytes; /* of each, enforced as cgroup.h or else RLIMIT_DATA can; 0: no limit */
 } launch_worker;
 

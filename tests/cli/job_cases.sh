@@ -62,6 +62,8 @@ case_environment_is_set() {
 	END
     expect 0 "$rueda" run job.yaml --no-prefix
     equal "$(cat out)" '1 a b /nowhere'
+    expect 0 "$rueda" run job.yaml --no-prefix -x FIRST=2
+    equal "$(cat out)" '2 a b /nowhere'
 }
 
 case_line_may_be_a_script() {
@@ -191,6 +193,13 @@ case_hosts_of_the_command_line_win() {
     equal "$(wc -l <out)" 2
     expect 2 "$rueda" run -H localhost:1 job.yaml
     contains err 'job.yaml:2:10: only 1 of 2 workers find a host'
+}
+
+case_this_machine_is_named_once() {
+    printf 'hosts: [localhost, 127.0.0.1]\nrun: echo x\n' >job.yaml
+    expect 2 "$rueda" run job.yaml
+    one_line err
+    contains err 'localhost and 127.0.0.1 are both this machine'
 }
 
 case_declared_hosts_are_filled_in_order() {

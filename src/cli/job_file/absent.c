@@ -5,8 +5,10 @@
 
 static int complain(const char *what)
 {
-    return options_complain("run", "%s: this program was built without libyaml, so it reads no job "
-                            "files", what);
+    return options_complain("run",
+                            "%s: this program was built without libyaml, so it reads no job "
+                            "files",
+                            what);
 }
 
 int job_run(const char *path, const launch_options *base, bool dry)

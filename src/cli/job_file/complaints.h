@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#define JOB_COMPLAINTS_MAX 20     /* more are counted, not kept */
+#define JOB_COMPLAINTS_MAX 20      /* more are counted, not kept */
 #define JOB_COMPLAINT_TEXT_MAX 320 /* bytes of a sentence, with the terminating zero */
 
 /* Both count from 1, the column in characters; line 0: nowhere in particular. */

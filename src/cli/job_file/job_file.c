@@ -6,10 +6,8 @@
 #include <string.h>
 
 const job_framework job_frameworks[] = {
-    {"plain", NULL, NULL},
-    {"tensorflow", "tensorflow", "tensorflow-cpu"},
-    {"pytorch", "torch", NULL},
-    {"jax", "jax", NULL},
+    {"plain", NULL, NULL},      {"tensorflow", "tensorflow", "tensorflow-cpu"},
+    {"pytorch", "torch", NULL}, {"jax", "jax", NULL},
     {NULL, NULL, NULL},
 };
 

@@ -79,15 +79,14 @@ static void long_form_is_read_with_places(void **state)
 static void short_form_is_read_too(void **state)
 {
     (void)state;
-    job_file job =
-        parse("hosts: [ada:8, '[fe80::1]:2', 'fe80::2', {host: mary, gpus: 2}]\n"
-                "workers: {count: 3, processes: 2}\n"
-                "env: {A: 1, B: 'x y'}\n"
-                "run:\n"
-                "- first\n"
-                "- |\n"
-                "  second\n"
-                "  third\n");
+    job_file job = parse("hosts: [ada:8, '[fe80::1]:2', 'fe80::2', {host: mary, gpus: 2}]\n"
+                         "workers: {count: 3, processes: 2}\n"
+                         "env: {A: 1, B: 'x y'}\n"
+                         "run:\n"
+                         "- first\n"
+                         "- |\n"
+                         "  second\n"
+                         "  third\n");
     assert_int_equal(complaints.count, 0);
     assert_int_equal(job.host_count, 4);
     assert_string_equal(job.hosts[0].name.text, "ada");

@@ -66,10 +66,8 @@ static int64_t given_or(job_number number, int64_t otherwise)
 static job_capacity capacity_of(const job_host *host, const job_capacity *here)
 {
     const bool local = hosts_is_here(host->name.text);
-    const job_capacity unknown = {.slots = JOB_UNKNOWN,
-                                  .cpus = JOB_UNKNOWN,
-                                  .mem_mib = JOB_UNKNOWN,
-                                  .gpus = JOB_UNKNOWN};
+    const job_capacity unknown = {
+        .slots = JOB_UNKNOWN, .cpus = JOB_UNKNOWN, .mem_mib = JOB_UNKNOWN, .gpus = JOB_UNKNOWN};
     const job_capacity *known = local ? here : &unknown;
     return (job_capacity){.host = host->name.text,
                           .local = local,
@@ -80,8 +78,8 @@ static job_capacity capacity_of(const job_host *host, const job_capacity *here)
 }
 
 /* Those of the command line, or else of the file, or else this machine. */
-static job_capacity *find_hosts(job_file *job, const launch_options *base,
-                                const job_capacity *here, size_t *count)
+static job_capacity *find_hosts(job_file *job, const launch_options *base, const job_capacity *here,
+                                size_t *count)
 {
     const size_t max = base->host_count + job->host_count + 1;
     job_capacity *hosts = job_tree_take(&job->tree, max * sizeof *hosts);
@@ -96,6 +94,23 @@ static job_capacity *find_hosts(job_file *job, const launch_options *base,
     if (*count == 0)
         hosts[(*count)++] = *here;
     return hosts;
+}
+
+/* The launcher takes all names of this machine for one host, and so must the layout. */
+static bool is_named_once(const job_plan *plan)
+{
+    const char *name = NULL;
+    for (size_t i = 0; i < plan->host_count; i++) {
+        if (!plan->hosts[i].local)
+            continue;
+        if (name != NULL) {
+            options_complain("run", "%s: the hosts %s and %s are both this machine; name it once",
+                             plan->path, name, plan->hosts[i].host);
+            return false;
+        }
+        name = plan->hosts[i].host;
+    }
+    return true;
 }
 
 static job_want want_of(const job_file *job)
@@ -234,8 +249,8 @@ static int prepare_python(const job_file *job, job_plan *plan, job_python *pytho
     if (job->version.text == NULL)
         return 0;
     if (!job_python_find(job, with_gpus, python, why, sizeof why)) {
-        fprintf(stderr, "%s:%d:%d: %s\n", plan->path, job->version.at.line,
-                job->version.at.column, why);
+        fprintf(stderr, "%s:%d:%d: %s\n", plan->path, job->version.at.line, job->version.at.column,
+                why);
         return dry ? 0 : EXIT_FAILURE;
     }
     plan->python = python;
@@ -248,10 +263,9 @@ static int run_job(const char *path, job_file *job, const launch_options *base, 
     job_python python;
     job_plan plan = {.path = path, .want = want_of(job)};
     plan.hosts = find_hosts(job, base, &here, &plan.host_count);
-    if (!place_workers(job, &plan, dry))
+    if (!is_named_once(&plan) || !place_workers(job, &plan, dry))
         return EXIT_USAGE;
-    const int code =
-        prepare_python(job, &plan, &python, plan.want.gpus > 0 || here.gpus > 0, dry);
+    const int code = prepare_python(job, &plan, &python, plan.want.gpus > 0 || here.gpus > 0, dry);
     if (code != 0)
         return code;
     launch_options options = *base;
@@ -267,11 +281,16 @@ int job_run(const char *path, const launch_options *base, bool dry)
     return code;
 }
 
+/* `rueda environment INTERPRETER REQUIREMENT DIRECTORY`, a step of the job on other hosts: one process
+ * of each makes the environment while the others wait for the next step. */
 int environment_command(int argc, char **argv)
 {
     job_python python;
     if (argc != 4)
         return options_complain("environment", "is for the launcher alone; see rueda run --help");
+    const char *local_rank = getenv("RUEDA_LOCAL_RANK");
+    if (local_rank != NULL && strcmp(local_rank, "0") != 0)
+        return EXIT_SUCCESS;
     snprintf(python.interpreter, sizeof python.interpreter, "%s", argv[1]);
     snprintf(python.requirement, sizeof python.requirement, "%s", argv[2]);
     snprintf(python.directory, sizeof python.directory, "%s", argv[3]);

@@ -29,7 +29,10 @@ typedef struct block {
     size_t count;
 } block;
 
-#define BLOCK(what, keys) {what, keys, sizeof(keys) / sizeof(keys)[0]}
+#define BLOCK(what, keys)                                                                          \
+    {                                                                                              \
+        what, keys, sizeof(keys) / sizeof(keys)[0]                                                 \
+    }
 
 static void read_block(reader *r, const block *b, const job_node *value);
 
@@ -164,8 +167,7 @@ static void check_framework_block(reader *r)
 
 static void read_host_name(reader *r, const key *k, const job_node *value)
 {
-    if (job_take_text(r->complaints, k->name, value, &r->host->name) &&
-        !job_is_host(value->text))
+    if (job_take_text(r->complaints, k->name, value, &r->host->name) && !job_is_host(value->text))
         job_complain(r->complaints, value->at, "'%.60s' is no name of a host", value->text);
 }
 
@@ -206,8 +208,8 @@ static void check_host_is_new(reader *r)
 static void read_hosts(reader *r, const key *k, const job_node *value)
 {
     job_file *job = r->job;
-    job->hosts = job_take_list(r->complaints, &job->tree, k->name, value, JOB_HOSTS_MAX,
-                               sizeof *job->hosts);
+    job->hosts =
+        job_take_list(r->complaints, &job->tree, k->name, value, JOB_HOSTS_MAX, sizeof *job->hosts);
     if (job->hosts == NULL)
         return;
     for (const job_node *item = value->first; item != NULL; item = item->next) {
@@ -231,8 +233,7 @@ static void read_env(reader *r, const key *k, const job_node *value)
         job_variable v = {.name = {name->text, name->at}};
         if (!job_is_variable(name->text))
             job_complain(r->complaints, name->at, "'%.60s' is no name of a variable", name->text);
-        else if (!name->repeated &&
-                 job_take_text(r->complaints, name->text, name->next, &v.value))
+        else if (!name->repeated && job_take_text(r->complaints, name->text, name->next, &v.value))
             job->env[job->env_count++] = v;
     }
 }

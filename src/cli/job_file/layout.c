@@ -16,15 +16,17 @@ static int64_t enough_for(int64_t has, int64_t want)
 
 bool job_fits_alone(const job_want *want, const job_capacity *host)
 {
-    return enough_for(host->cpus, want->cpus) >= 1 && enough_for(host->mem_mib, want->mem_mib) >= 1 &&
+    return enough_for(host->cpus, want->cpus) >= 1 &&
+           enough_for(host->mem_mib, want->mem_mib) >= 1 &&
            enough_for(host->gpus, want->gpus) >= 1 && enough_for(host->slots, want->processes) >= 1;
 }
 
 /* Workers that fit without sharing a core or a byte. */
 static int64_t room(const job_want *want, const job_capacity *host)
 {
-    return smaller(smaller(enough_for(host->cpus, want->cpus), enough_for(host->mem_mib, want->mem_mib)),
-                   smaller(enough_for(host->gpus, want->gpus), enough_for(host->slots, want->processes)));
+    return smaller(
+        smaller(enough_for(host->cpus, want->cpus), enough_for(host->mem_mib, want->mem_mib)),
+        smaller(enough_for(host->gpus, want->gpus), enough_for(host->slots, want->processes)));
 }
 
 /* Workers that may be there at all. */

@@ -3,6 +3,7 @@
 
 #include "base/os.h"
 #include "cli/job_file/subprocess.h"
+#include "cli/job_file/values.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,8 +34,8 @@ static bool find_directory(job_python *python, const char *name)
     const char *cache = getenv("XDG_CACHE_HOME"), *at = home();
     int length = -1;
     if (cache != NULL && cache[0] == '/')
-        length = snprintf(python->directory, sizeof python->directory, "%s/rueda/envs/%s", cache,
-                          name);
+        length =
+            snprintf(python->directory, sizeof python->directory, "%s/rueda/envs/%s", cache, name);
     else if (at != NULL)
         length = snprintf(python->directory, sizeof python->directory, "%s/.cache/rueda/envs/%s",
                           at, name);
@@ -52,7 +53,7 @@ static bool ask_version(const char *interpreter, char *version)
     char *const command[] = {(char *)interpreter, "-c",
                              "import sys; print('%d.%d' % sys.version_info[:2])", NULL};
     int caught;
-    return subprocess_run(command, keep_last, version, &caught) == 0;
+    return subprocess_run(command, keep_last, version, &caught) == 0 && job_is_version(version);
 }
 
 bool job_python_find(const job_file *job, bool with_gpus, job_python *python, char *why,
@@ -70,8 +71,7 @@ bool job_python_find(const job_file *job, bool with_gpus, job_python *python, ch
                  python->interpreter, framework->name);
         return false;
     }
-    snprintf(python->requirement, sizeof python->requirement, "%s==%s", package,
-             job->version.text);
+    snprintf(python->requirement, sizeof python->requirement, "%s==%s", package, job->version.text);
     snprintf(name, sizeof name, "%s-%s-py%s", package, job->version.text, version);
     if (find_directory(python, name))
         return true;
@@ -186,8 +186,14 @@ static int make(const job_python *python)
     char *const make_empty[] = {(char *)python->interpreter, "-m", "venv",
                                 (char *)python->directory, NULL};
     /* What the environment holds; our own package joins here once there is one. */
-    char *const install[] = {own, "-m", "pip", "install", "--disable-pip-version-check",
-                             "--no-input", (char *)python->requirement, NULL};
+    char *const install[] = {own,
+                             "-m",
+                             "pip",
+                             "install",
+                             "--disable-pip-version-check",
+                             "--no-input",
+                             (char *)python->requirement,
+                             NULL};
     const int code = step(python, "python -m venv", make_empty);
     return code == 0 ? step(python, "pip install", install) : code;
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #define BYTES_PER_MIB (INT64_C(1) << 20)
+#define DEFAULT_PATH "/usr/bin:/bin"
 #define SHOWN_MAX 60    /* bytes of a line that its label shows */
 #define GPU_NAME_MAX 64 /* bytes of an entry of CUDA_VISIBLE_DEVICES */
 
@@ -87,10 +88,10 @@ static launch_step step_of_line(job_file *job, const char *path, size_t index)
     command[1] = "-c";
     command[2] = (char *)line->text;
     const bool whole = shown <= SHOWN_MAX && line->text[shown] == '\0';
-    return (launch_step){
-        command, job_tree_text(&job->tree, "line %zu of run (%s:%d: %.*s%s)", index + 1, path,
-                               line->at.line, shown <= SHOWN_MAX ? shown : SHOWN_MAX, line->text,
-                               whole ? "" : " …")};
+    return (launch_step){command,
+                         job_tree_text(&job->tree, "line %zu of run (%s:%d: %.*s%s)", index + 1,
+                                       path, line->at.line, shown <= SHOWN_MAX ? shown : SHOWN_MAX,
+                                       line->text, whole ? "" : " …")};
 }
 
 /* Makes the Python environment on every host; the processes of one wait for each other. */
@@ -128,27 +129,33 @@ static size_t count_texts(char *const *list)
     return count;
 }
 
-/* What the command line asks for, then the file's, then the Python environment's programs before all
- * others. */
+/* What PATH will be: the last that the list sets, otherwise ours. */
+static const char *path_in(char *const *list, size_t count)
+{
+    while (count > 0) {
+        if (strncmp(list[--count], "PATH=", 5) == 0)
+            return list[count] + 5;
+    }
+    const char *ours = getenv("PATH");
+    return ours != NULL ? ours : DEFAULT_PATH;
+}
+
+/* The file's variables, then those of the command line, which win, then the Python environment with
+ * its programs before all others. */
 static void fill_environment(job_file *job, const job_plan *plan, launch_options *options)
 {
     const size_t asked = count_texts(options->environment);
-    const char *path = getenv("PATH");
     char **list = job_tree_take(&job->tree, (asked + job->env_count + 3) * sizeof *list);
     size_t count = 0;
-    for (; count < asked; count++)
-        list[count] = options->environment[count];
-    for (size_t i = 0; i < job->env_count; i++) {
-        const job_variable *v = &job->env[i];
-        list[count++] = job_tree_text(&job->tree, "%s=%s", v->name.text, v->value.text);
-        if (strcmp(v->name.text, "PATH") == 0)
-            path = v->value.text;
-    }
+    for (size_t i = 0; i < job->env_count; i++)
+        list[count++] =
+            job_tree_text(&job->tree, "%s=%s", job->env[i].name.text, job->env[i].value.text);
+    for (size_t i = 0; i < asked; i++)
+        list[count++] = options->environment[i];
     if (plan->python != NULL) {
-        const char *directory = plan->python->directory;
+        const char *directory = plan->python->directory, *path = path_in(list, count);
         list[count++] = job_tree_text(&job->tree, "VIRTUAL_ENV=%s", directory);
-        list[count++] = job_tree_text(&job->tree, "PATH=%s/bin%s%s", directory,
-                                      path != NULL ? ":" : "", path != NULL ? path : "");
+        list[count++] = job_tree_text(&job->tree, "PATH=%s/bin:%s", directory, path);
     }
     options->environment = list;
 }

@@ -164,7 +164,8 @@ static job_node *new_node(builder *b, job_kind kind, const yaml_event_t *event)
 
 static bool refuse_tag(builder *b, job_place at, const yaml_char_t *tag)
 {
-    return tag == NULL || STOP(b, at, "a job file needs no tags; remove '%.60s'", (const char *)tag);
+    return tag == NULL ||
+           STOP(b, at, "a job file needs no tags; remove '%.60s'", (const char *)tag);
 }
 
 static bool take_word(builder *b, const yaml_event_t *event)
@@ -225,8 +226,8 @@ static bool take_event(builder *b, const yaml_event_t *event)
 {
     switch (event->type) {
     case YAML_DOCUMENT_START_EVENT:
-        return ++b->documents == 1 || STOP(b, place_of(event->start_mark),
-                                           "a second document; a job file holds one");
+        return ++b->documents == 1 ||
+               STOP(b, place_of(event->start_mark), "a second document; a job file holds one");
     case YAML_SCALAR_EVENT:
         return take_word(b, event);
     case YAML_ALIAS_EVENT:

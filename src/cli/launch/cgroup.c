@@ -21,14 +21,14 @@ typedef struct version {
     const char *mount_has;  /* among its options; NULL: does not matter */
     const char *controller; /* in /proc/self/cgroup; "": the line of version 2 */
     const char *limit, *swap_limit;
-    bool swap_counts_both;     /* the swap limit is of memory and swap together */
-    const char *events, *kills; /* file and word that count processes killed for memory */
+    bool swap_counts_both; /* the swap limit is of memory and swap together */
+    const char *events;    /* "oom_kill" there counts processes killed for memory */
 } version;
 
 static const version versions[] = {
-    {"cgroup2", NULL, "", "memory.max", "memory.swap.max", false, "memory.events", "oom_kill "},
+    {"cgroup2", NULL, "", "memory.max", "memory.swap.max", false, "memory.events"},
     {"cgroup", "memory", "memory", "memory.limit_in_bytes", "memory.memsw.limit_in_bytes", true,
-     "memory.oom_control", "oom_kill "},
+     "memory.oom_control"},
 };
 
 /* ---- Files ------------------------------------------------------------------------------------- */
@@ -43,6 +43,17 @@ static bool write_file(const char *folder, const char *name, const char *text)
     const bool written = write(fd, text, strlen(text)) == (ssize_t)strlen(text);
     close(fd);
     return written;
+}
+
+static void read_file(const char *folder, const char *name, char *text, size_t size)
+{
+    char path[PATH_MAX + 64];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t count = fd >= 0 ? read(fd, text, size - 1) : 0;
+    text[count > 0 ? count : 0] = '\0';
+    if (fd >= 0)
+        close(fd);
 }
 
 /* Whether `word` is one of the words of a list. */
@@ -116,6 +127,21 @@ static bool find_own(const version *v, char own[PATH_MAX], char above[PATH_MAX])
     return true;
 }
 
+int64_t cgroup_own_limit(void)
+{
+    int64_t least = INT64_MAX;
+    for (size_t i = 0; i < sizeof versions / sizeof versions[0]; i++) {
+        char own[PATH_MAX], above[PATH_MAX], text[32] = "";
+        if (!find_own(&versions[i], own, above))
+            continue;
+        read_file(own, versions[i].limit, text, sizeof text);
+        const int64_t limit = strtoll(text, NULL, 10); /* "max" is no number */
+        if (limit > 0 && limit < least)
+            least = limit;
+    }
+    return least;
+}
+
 /* ---- Making and using -------------------------------------------------------------------------- */
 
 /* A number that no running process has belongs to one that was killed. */
@@ -187,17 +213,10 @@ bool cgroup_enter(const cgroup *g)
 bool cgroup_was_full(const cgroup *g)
 {
     for (size_t i = 0; i < sizeof versions / sizeof versions[0] && g->path[0] != '\0'; i++) {
-        char path[PATH_MAX + 64], line[256];
-        snprintf(path, sizeof path, "%s/%s", g->path, versions[i].events);
-        FILE *file = fopen(path, "re");
-        long kills = 0;
-        while (file != NULL && kills == 0 && fgets(line, sizeof line, file) != NULL) {
-            if (strncmp(line, versions[i].kills, strlen(versions[i].kills)) == 0)
-                kills = strtol(line + strlen(versions[i].kills), NULL, 10);
-        }
-        if (file != NULL)
-            fclose(file);
-        if (kills > 0)
+        char text[512];
+        read_file(g->path, versions[i].events, text, sizeof text);
+        const char *kills = strstr(text, "oom_kill ");
+        if (kills != NULL && strtol(kills + strlen("oom_kill "), NULL, 10) > 0)
             return true;
     }
     return false;

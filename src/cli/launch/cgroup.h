@@ -15,6 +15,9 @@ typedef struct cgroup {
     char path[PATH_MAX]; /* "": there is none */
 } cgroup;
 
+/* What the group that we are in may use; INT64_MAX: as much as there is. */
+int64_t cgroup_own_limit(void);
+
 /* Makes one for memory of at most `bytes`, without swapping; `index` tells apart those of this
  * process. False: the system does not let us. */
 bool cgroup_make(cgroup *g, int index, int64_t bytes);

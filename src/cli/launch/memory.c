@@ -13,7 +13,9 @@
 int64_t memory_here_bytes(void)
 {
     struct sysinfo info;
-    return sysinfo(&info) == 0 ? (int64_t)info.totalram * info.mem_unit : INT64_MAX;
+    const int64_t limit = cgroup_own_limit();
+    const int64_t there = sysinfo(&info) == 0 ? (int64_t)info.totalram * info.mem_unit : INT64_MAX;
+    return limit < there ? limit : there;
 }
 
 static void remove_groups(memory_limits *m)

@@ -20,7 +20,7 @@ typedef struct memory_limits {
     bool *told;     /* of which worker it was said that its memory was full */
 } memory_limits;
 
-/* What this host has. */
+/* What we may use of this host. */
 int64_t memory_here_bytes(void);
 
 /* Limits for `ranks` ranks of this host. True: `note` has a sentence for the user. */
