@@ -17,6 +17,8 @@ header() { # header NAME...: these can be included
 need build-essential cc --version
 need build-essential make --version
 need cmake cmake --version
+# Without it there are no job files.
+[ "$(id -u)" != 0 ] || need libyaml-dev header yaml.h
 # Without it the launcher takes every processor for a core.
 [ "$(id -u)" != 0 ] || need libhwloc-dev header hwloc.h
 if [ -n "${1:-}" ]; then
@@ -34,6 +36,12 @@ if [ "${1:-}" = test ]; then
         need openssh-client ssh -V
         need iproute2 ip -V
         need procps pgrep -V
+    fi
+    # Job files: the schema's test, and Python environments. Skipped where they are missing.
+    if [ "$(id -u)" = 0 ]; then
+        need python3-yaml python3 -c 'import yaml'
+        need python3-jsonschema python3 -c 'import jsonschema'
+        need python3-venv python3 -c 'import venv, ensurepip'
     fi
     # The format check is skipped where only this is missing.
     [ "$(id -u)" != 0 ] || need clang-format clang-format --version
