@@ -338,28 +338,29 @@ case_schema_agrees() {
 
 # ---- Python environments --------------------------------------------------------------------------
 
-# A torch of a few bytes, found without a network, and a cache of our own.
+# A torch and a numpy of a few bytes, found without a network, and a cache of our own.
 fake_torch() {
-    mkdir -p wheels home
+    mkdir -p wheels
     python3 - <<-'END' || { echo "no Python" && exit 77; }
 	import zipfile
-	name = "torch-9.9.9"
-	with zipfile.ZipFile(f"wheels/{name}-py3-none-any.whl", "w") as wheel:
-	    wheel.writestr("torch/__init__.py", "__version__ = '9.9.9'\n")
-	    info = f"{name}.dist-info/"
-	    wheel.writestr(info + "METADATA", "Metadata-Version: 2.1\nName: torch\nVersion: 9.9.9\n")
-	    wheel.writestr(info + "WHEEL", "Wheel-Version: 1.0\nGenerator: test\n"
-	                   "Root-Is-Purelib: true\nTag: py3-none-any\n")
-	    wheel.writestr(info + "RECORD", "")
+	for name, version in ("torch", "9.9.9"), ("numpy", "9.8"):
+	    with zipfile.ZipFile(f"wheels/{name}-{version}-py3-none-any.whl", "w") as wheel:
+	        wheel.writestr(f"{name}/__init__.py", f"__version__ = '{version}'\n")
+	        info = f"{name}-{version}.dist-info/"
+	        wheel.writestr(info + "METADATA",
+	                       f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+	        wheel.writestr(info + "WHEEL", "Wheel-Version: 1.0\nGenerator: test\n"
+	                       "Root-Is-Purelib: true\nTag: py3-none-any\n")
+	        wheel.writestr(info + "RECORD", "")
 	END
     python3 -c 'import ensurepip, venv' || { echo "Python has no venv" && exit 77; }
-    export PIP_NO_INDEX=1 PIP_FIND_LINKS="$PWD/wheels" XDG_CACHE_HOME="$PWD/cache"
+    export PIP_NO_INDEX=1 PIP_FIND_LINKS="$PWD/wheels" PIP_CONFIG_FILE=/dev/null XDG_CACHE_HOME="$PWD/cache"
     envs=cache/rueda/envs
     cat >job.yaml <<-'END'
 	workers: 2
 	framework: pytorch
 	version: 9.9.9
-	run: python -c 'import torch; print(torch.__version__, torch.__file__)'
+	run: python -c 'import numpy, torch; print(torch.__version__, torch.__file__)'
 	END
 }
 
@@ -448,7 +449,7 @@ case_other_hosts_make_their_own() {
     fake_torch
     fake_ssh
     printf 'hosts: [ada:1, grace:1]\n' >>job.yaml
-    expect 0 "$rueda" run job.yaml --no-prefix -x PIP_NO_INDEX -x PIP_FIND_LINKS
+    expect 0 "$rueda" run job.yaml --no-prefix -x PIP_NO_INDEX -x PIP_FIND_LINKS -x PIP_CONFIG_FILE
     equal "$(grep -c '^9.9.9' out)" 2
     equal "$(grep -c 'is ready' err)" 1
 }

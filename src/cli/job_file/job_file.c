@@ -6,9 +6,11 @@
 #include <string.h>
 
 const job_framework job_frameworks[] = {
-    {"plain", NULL, NULL},      {"tensorflow", "tensorflow", "tensorflow-cpu"},
-    {"pytorch", "torch", NULL}, {"jax", "jax", NULL},
-    {NULL, NULL, NULL},
+    {"plain", NULL, NULL, NULL},
+    {"tensorflow", "tensorflow", "tensorflow-cpu", NULL},
+    {"pytorch", "torch", NULL, "numpy"},
+    {"jax", "jax", NULL, NULL},
+    {NULL, NULL, NULL, NULL},
 };
 
 const job_framework *job_framework_of(const char *name)

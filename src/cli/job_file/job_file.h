@@ -36,6 +36,7 @@ typedef struct job_framework {
     const char *name;        /* in a job file */
     const char *package;     /* NULL: plain commands, no Python needed */
     const char *cpu_package; /* smaller, for hosts without a GPU; NULL: the same */
+    const char *companion;   /* what it does not bring itself but everyone needs; may be NULL */
 } job_framework;
 
 typedef struct job_resources {

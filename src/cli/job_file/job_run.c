@@ -281,18 +281,19 @@ int job_run(const char *path, const launch_options *base, bool dry)
     return code;
 }
 
-/* `rueda environment INTERPRETER REQUIREMENT DIRECTORY`, a step of the job on other hosts: one process
- * of each makes the environment while the others wait for the next step. */
+/* `rueda environment INTERPRETER DIRECTORY PACKAGE...`, a step of the job on other hosts: one process of
+ * each makes the environment while the others wait for the next step. */
 int environment_command(int argc, char **argv)
 {
-    job_python python;
-    if (argc != 4)
+    job_python python = {0};
+    if (argc < 4)
         return options_complain("environment", "is for the launcher alone; see rueda run --help");
     const char *local_rank = getenv("RUEDA_LOCAL_RANK");
     if (local_rank != NULL && strcmp(local_rank, "0") != 0)
         return EXIT_SUCCESS;
     snprintf(python.interpreter, sizeof python.interpreter, "%s", argv[1]);
-    snprintf(python.requirement, sizeof python.requirement, "%s", argv[2]);
-    snprintf(python.directory, sizeof python.directory, "%s", argv[3]);
+    snprintf(python.directory, sizeof python.directory, "%s", argv[2]);
+    for (int i = 3; i < argc; i++)
+        job_python_add(&python, argv[i]);
     return job_python_prepare(&python);
 }

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #define EXIT_SIGNAL 128
+#define INSTALL_WORDS 6 /* of pip's command, before the packages */
 #define OPEN_FOLDERS 16 /* at the same time, when a tree is removed */
 #define NS_PER_S UINT64_C(1000000000)
 
@@ -56,6 +57,23 @@ static bool ask_version(const char *interpreter, char *version)
     return subprocess_run(command, keep_last, version, &caught) == 0 && job_is_version(version);
 }
 
+void job_python_add(job_python *python, const char *package)
+{
+    if (python->package_count < JOB_PYTHON_PACKAGES_MAX)
+        snprintf(python->packages[python->package_count++], JOB_PYTHON_NAME_MAX, "%s", package);
+}
+
+/* What the environment holds. Our own package joins here once there is one. */
+static void add_packages(job_python *python, const job_framework *framework, const char *package,
+                         const char *version)
+{
+    char exact[JOB_PYTHON_NAME_MAX];
+    snprintf(exact, sizeof exact, "%s==%s", package, version);
+    job_python_add(python, exact);
+    if (framework->companion != NULL)
+        job_python_add(python, framework->companion);
+}
+
 bool job_python_find(const job_file *job, bool with_gpus, job_python *python, char *why,
                      size_t why_size)
 {
@@ -63,6 +81,7 @@ bool job_python_find(const job_file *job, bool with_gpus, job_python *python, ch
     const bool small = !with_gpus && framework->cpu_package != NULL;
     const char *package = small ? framework->cpu_package : framework->package;
     const char *wanted = job->python.text != NULL ? job->python.text : "3";
+    *python = (job_python){0};
     char version[JOB_PYTHON_NAME_MAX] = "", name[3 * JOB_PYTHON_NAME_MAX];
     snprintf(python->interpreter, sizeof python->interpreter, "%s%s",
              wanted[0] == '/' ? "" : "python", wanted);
@@ -71,7 +90,7 @@ bool job_python_find(const job_file *job, bool with_gpus, job_python *python, ch
                  python->interpreter, framework->name);
         return false;
     }
-    snprintf(python->requirement, sizeof python->requirement, "%s==%s", package, job->version.text);
+    add_packages(python, framework, package, job->version.text);
     snprintf(name, sizeof name, "%s-%s-py%s", package, job->version.text, version);
     if (find_directory(python, name))
         return true;
@@ -132,7 +151,7 @@ static int take_lock(const job_python *python)
     if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0)
         return fd;
     fprintf(stderr, "rueda run: another job is preparing %s; waiting for it\n",
-            python->requirement);
+            python->packages[0]);
     if (flock(fd, LOCK_EX) == 0)
         return fd;
     close(fd);
@@ -158,7 +177,7 @@ static void hear(void *context, const char *line)
 static void say_failure(const job_python *python, const tail *t, const char *what, int code)
 {
     fprintf(stderr, "rueda run: cannot prepare %s: %s ended with %d; it said:\n",
-            python->requirement, what, code);
+            python->packages[0], what, code);
     const int shown = t->count < JOB_PYTHON_TAIL ? t->count : JOB_PYTHON_TAIL;
     for (int i = t->count - shown; i < t->count; i++)
         fprintf(stderr, "  %s\n", t->lines[i % JOB_PYTHON_TAIL]);
@@ -185,22 +204,17 @@ static int make(const job_python *python)
     snprintf(own, sizeof own, "%s/bin/python", python->directory);
     char *const make_empty[] = {(char *)python->interpreter, "-m", "venv",
                                 (char *)python->directory, NULL};
-    /* What the environment holds; our own package joins here once there is one. */
-    char *const install[] = {own,
-                             "-m",
-                             "pip",
-                             "install",
-                             "--disable-pip-version-check",
-                             "--no-input",
-                             (char *)python->requirement,
-                             NULL};
+    char *install[INSTALL_WORDS + JOB_PYTHON_PACKAGES_MAX + 1] = {
+        own, "-m", "pip", "install", "--disable-pip-version-check", "--no-input"};
+    for (int i = 0; i < python->package_count; i++)
+        install[INSTALL_WORDS + i] = (char *)python->packages[i];
     const int code = step(python, "python -m venv", make_empty);
     return code == 0 ? step(python, "pip install", install) : code;
 }
 
 static int make_locked(const job_python *python)
 {
-    fprintf(stderr, "rueda run: preparing %s with %s in %s (once)\n", python->requirement,
+    fprintf(stderr, "rueda run: preparing %s with %s in %s (once)\n", python->packages[0],
             python->interpreter, python->directory);
     const uint64_t start = os_now_ns();
     remove_tree(python->directory); /* what a killed job has left */
@@ -212,7 +226,7 @@ static int make_locked(const job_python *python)
     if (code != 0)
         remove_tree(python->directory);
     else
-        fprintf(stderr, "rueda run: %s is ready after %d s\n", python->requirement,
+        fprintf(stderr, "rueda run: %s is ready after %d s\n", python->packages[0],
                 (int)((os_now_ns() - start) / NS_PER_S));
     return code;
 }

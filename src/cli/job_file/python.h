@@ -13,13 +13,18 @@
 
 #define JOB_PYTHON_DONE "rueda-complete"
 #define JOB_PYTHON_NAME_MAX 128 /* bytes of a requirement or a version */
-#define JOB_PYTHON_TAIL 5       /* last lines of pip that are shown when it fails */
+#define JOB_PYTHON_PACKAGES_MAX 4
+#define JOB_PYTHON_TAIL 5 /* last lines of pip that are shown when it fails */
 
 typedef struct job_python {
-    char directory[PATH_MAX];              /* the environment */
-    char interpreter[PATH_MAX];            /* what makes it: "python3.11", or a path */
-    char requirement[JOB_PYTHON_NAME_MAX]; /* "torch==2.13.0" */
+    char directory[PATH_MAX];   /* the environment */
+    char interpreter[PATH_MAX]; /* what makes it: "python3.11", or a path */
+    int package_count;
+    char packages[JOB_PYTHON_PACKAGES_MAX][JOB_PYTHON_NAME_MAX]; /* "torch==2.13.0", "numpy" */
 } job_python;
+
+/* Adds something to install. */
+void job_python_add(job_python *python, const char *package);
 
 /* Fills `python` for a job that has a version; runs the interpreter to learn its own. `with_gpus`: the
  * processes will see GPUs. False: the sentence in `why` says what is missing. */

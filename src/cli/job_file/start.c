@@ -97,15 +97,17 @@ static launch_step step_of_line(job_file *job, const char *path, size_t index)
 /* Makes the Python environment on every host; the processes of one wait for each other. */
 static launch_step step_of_python(job_file *job, const job_python *python)
 {
-    char **command = job_tree_take(&job->tree, 6 * sizeof *command);
+    char **command =
+        job_tree_take(&job->tree, (5 + (size_t)python->package_count) * sizeof *command);
     command[0] = job_tree_take(&job->tree, PATH_MAX);
     if (readlink("/proc/self/exe", command[0], PATH_MAX - 1) <= 0)
         strcpy(command[0], "rueda");
     command[1] = "environment";
     command[2] = (char *)python->interpreter;
-    command[3] = (char *)python->requirement;
-    command[4] = (char *)python->directory;
-    return (launch_step){command, job_tree_text(&job->tree, "preparing %s", python->requirement)};
+    command[3] = (char *)python->directory;
+    for (int i = 0; i < python->package_count; i++)
+        command[4 + i] = (char *)python->packages[i];
+    return (launch_step){command, job_tree_text(&job->tree, "preparing %s", python->packages[0])};
 }
 
 static void fill_steps(job_file *job, const job_plan *plan, launch_options *options)
