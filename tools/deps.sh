@@ -14,6 +14,15 @@ header() { # header NAME...: these can be included
     printf '#include <%s>\n' "$@" | cc -E -
 }
 
+can_fuzz() {
+    program=$(mktemp)
+    echo 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return d && n && 0; }' |
+        clang -fsanitize=fuzzer,address -x c - -o "$program"
+    code=$?
+    rm -f "$program"
+    return $code
+}
+
 need build-essential cc --version
 need build-essential make --version
 need cmake cmake --version
@@ -43,6 +52,8 @@ if [ "${1:-}" = test ]; then
         need python3-jsonschema python3 -c 'import jsonschema'
         need python3-venv python3 -c 'import venv, ensurepip'
     fi
+    # Fuzzers are not built where it is missing.
+    [ "$(id -u)" != 0 ] || need "clang libclang-rt-dev" can_fuzz
     # The format check is skipped where only this is missing.
     [ "$(id -u)" != 0 ] || need clang-format clang-format --version
 fi

@@ -1,6 +1,7 @@
 /* agent_command.c: `rueda agent`, which `rueda run` starts on other hosts over ssh. */
 #include "cli/commands.h"
 #include "cli/launch/agent.h"
+#include "cli/launch/loop.h"
 #include "cli/options.h"
 
 #include <fcntl.h>
@@ -30,7 +31,9 @@ int agent_command(int argc, char **argv)
     if (next != argc || isatty(STDIN_FILENO))
         return options_complain("agent", "is started by rueda run on other hosts; write: rueda run "
                                          "-H host1:4,host2:4 COMMAND");
-    agent_options options = {.in = move_away(STDIN_FILENO), .out = move_away(STDOUT_FILENO)};
+    agent_options options = {.in = move_away(STDIN_FILENO),
+                             .out = move_away(STDOUT_FILENO),
+                             .files = loop_raise_files()};
     sigprocmask(SIG_SETMASK, NULL, &options.mask);
     return agent_run(&options);
 }

@@ -3,6 +3,7 @@
 #include "base/os.h"
 #include "cli/doctor.h"
 #include "cli/json.h"
+#include "cli/launch/topology.h"
 #include "kernel/kernel.h"
 
 #include <stdarg.h>
@@ -157,6 +158,19 @@ static finding check_program(const char *program, const char *text, const char *
     return found(have ? OK : MISSING, have ? NULL : cost, "%s%s", have ? "" : "no ", text);
 }
 
+static finding check_ssh(void)
+{
+    return check_program("ssh", "ssh", "rueda run cannot start ranks on other hosts");
+}
+
+static finding check_binding(void)
+{
+    const bool have = topology_knows_cores();
+    return found(have ? OK : MISSING,
+                 have ? NULL : "every processor counts as a core when ranks are bound",
+                 have ? "hwloc" : "built without hwloc");
+}
+
 static finding check_compiler(void)
 {
     return check_program("cc", "C compiler", "programs that use rueda.h cannot be built here");
@@ -190,6 +204,8 @@ static const struct {
     {"huge pages", check_huge_pages},
     {"address space", check_address_space},
     {"open files", check_files},
+    {"binding", check_binding},
+    {"ssh", check_ssh},
     {"compiler", check_compiler},
     {"pkg-config", check_pkg_config},
     {"Open MPI", check_open_mpi},

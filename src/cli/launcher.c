@@ -21,7 +21,8 @@
 /* What the loop sleeps on. */
 typedef struct sleeper {
     int signals;
-    sigset_t mask; /* as it was before us */
+    sigset_t mask;       /* as it was before us */
+    struct rlimit files; /* */
     struct pollfd *polls;
 } sleeper;
 
@@ -45,7 +46,7 @@ static void take_signal(job *j, int signal)
         job_signal(j, signal);
     if (signal == SIGTSTP)
         stop_for_a_while(j);
-    if (!signals_ask_for_end(signal))
+    if (!loop_is_ending(signal))
         return;
     if (j->give_up_at != NEVER)
         j->kill_at = 0; /* asked twice */
@@ -76,7 +77,7 @@ static nfds_t fill_polls(const job *j, const sleeper *s)
 static void await(job *j, const sleeper *s, uint64_t now)
 {
     const nfds_t count = fill_polls(j, s);
-    if (poll(s->polls, count, signals_poll_ms(job_next_deadline(j), now)) <= 0)
+    if (poll(s->polls, count, loop_poll_ms(job_next_deadline(j), now)) <= 0)
         return;
     for (int k = 0; k < WIRE_KINDS; k++) {
         if (s->polls[1 + k].revents != 0)
@@ -90,7 +91,7 @@ static void run_loop(job *j, const sleeper *s)
     int signal;
     while (!job_is_over(j) && now < j->give_up_at) {
         await(j, s, now);
-        while ((signal = signals_next(s->signals)) != 0)
+        while ((signal = loop_next_signal(s->signals)) != 0)
             take_signal(j, signal);
         now = os_now_ns();
         job_hear(j, now);
@@ -127,24 +128,27 @@ static bool random_text(char *text, size_t count)
     return true;
 }
 
-static bool open_link(job *j, host_link *l, const sigset_t *mask)
+static bool open_link(job *j, host_link *l, const sleeper *s)
 {
     if (!l->remote)
-        return host_link_open_here(l, mask, may_read_stdin());
+        return host_link_open_here(l, &s->mask, &s->files, may_read_stdin());
     const int64_t limit = j->options->start_timeout_s;
     char **command = ssh_command(&j->options->ssh, l->host, limit > 1 ? limit - 1 : 1);
-    const bool opened = host_link_open_ssh(l, command, mask);
+    if (j->options->output.verbose)
+        output_say(&j->output, "host %s: by ssh, for %d rank%s", l->host, l->count,
+                   l->count > 1 ? "s" : "");
+    const bool opened = host_link_open_ssh(l, command, &s->mask);
     ssh_command_free(command);
     return opened;
 }
 
 /* This machine's agent first: it must hold no descriptor of another. */
-static void open_links(job *j, const sigset_t *mask)
+static void open_links(job *j, const sleeper *s)
 {
     for (int remote = 0; remote < 2; remote++) {
         for (size_t i = 0; i < j->link_count; i++) {
             host_link *l = &j->links[i];
-            if (l->remote != (remote == 1) || open_link(j, l, mask))
+            if (l->remote != (remote == 1) || open_link(j, l, s))
                 continue;
             l->ended = true;
             job_end(j, SIGTERM, EXIT_FAILURE, "cannot start a process for host %s: %s", l->host,
@@ -188,11 +192,18 @@ static void free_job(job *j)
 static launch_options with_defaults(const launch_options *given)
 {
     launch_options options = *given;
+    if (options.command_name == NULL)
+        options.command_name = "run";
     if (options.start_timeout_s == 0)
         options.start_timeout_s = LAUNCH_START_S;
     if (options.silence_s == 0)
         options.silence_s = LAUNCH_SILENCE_S;
     return options;
+}
+
+static void complain(const launch_options *options, const char *what)
+{
+    fprintf(stderr, "rueda %s: %s: %s\n", options->command_name, what, strerror(errno));
 }
 
 static bool begin(job *j, sleeper *s)
@@ -203,16 +214,16 @@ static bool begin(job *j, sleeper *s)
     if (options->timeout_s > 0)
         j->timeout_at = j->started_at + (uint64_t)options->timeout_s * NS_PER_S;
     if (!random_text(j->name, JOB_NAME_BYTES) || !random_text(j->key, JOB_KEY_BYTES)) {
-        fprintf(stderr, "rueda run: no random bytes to name the job: %s\n", strerror(errno));
+        complain(options, "no random bytes to name the job");
         return false;
     }
-    s->signals = signals_open(&s->mask);
+    s->signals = loop_open_signals(&s->mask);
     if (s->signals < 0) {
-        fprintf(stderr, "rueda run: cannot receive signals: %s\n", strerror(errno));
+        complain(options, "cannot receive signals");
         return false;
     }
     s->polls = bytes_new(FIXED_POLLS + POLLS_PER_LINK * j->link_count, sizeof *s->polls);
-    open_links(j, &s->mask);
+    open_links(j, s);
     return true;
 }
 
@@ -229,7 +240,13 @@ int launch_job(const launch_options *given)
              .kill_at = NEVER,
              .abandon_at = NEVER,
              .give_up_at = NEVER};
+    if (options.host_count > 0 && hosts_slots(options.hosts, options.host_count) < options.ranks) {
+        errno = ERANGE;
+        complain(&options, "more ranks than slots");
+        return EXIT_FAILURE;
+    }
     fill_standard_descriptors();
+    s.files = loop_raise_files();
     lay_out(&j);
     if (output_open(&j.output, &options) && begin(&j, &s)) {
         j.exit_code = j.cause[0] != '\0' ? j.exit_code : EXIT_SUCCESS;
@@ -238,6 +255,7 @@ int launch_job(const launch_options *given)
     }
     free_job(&j);
     free(s.polls);
+    setrlimit(RLIMIT_NOFILE, &s.files);
     if (s.signals >= 0) {
         close(s.signals);
         sigprocmask(SIG_SETMASK, &s.mask, NULL);

@@ -13,12 +13,19 @@
 static const struct {
     const char *option, *variable;
     int64_t scale, min, max;
-} settings[RUN_SETTINGS] = {
+} numbers[RUN_NUMBERS] = {
     {"--fusion-threshold-mb", "RUEDA_FUSION_THRESHOLD", MIB, 0, 65536},
     {"--cache-capacity", "RUEDA_CACHE_CAPACITY", 1, 0, 65536},
     {"--stall-check-warning-time-seconds", "RUEDA_STALL_WARN", 1, 0, 86400},
     {"--stall-check-shutdown-time-seconds", "RUEDA_STALL_END", 1, 0, 86400},
     {"--gloo-timeout-seconds", "RUEDA_START_TIMEOUT", 1, 1, 86400},
+};
+
+/* Options that set a variable for all ranks to a text. */
+static const struct {
+    const char *option, *variable;
+} texts[RUN_TEXTS] = {
+    {"--log-level", "RUEDA_LOG_LEVEL"},
 };
 
 /* What horovodrun knows and we do not, yet. */
@@ -70,10 +77,9 @@ static size_t add_other_names(run_options *o, option *rows)
         {"--ssh-identity-file", "FILE", NULL, OPTION_TEXT, &l->ssh.identity, 0, 0},
         {"--env", "NAME[=VALUE]", NULL, OPTION_LIST, o->variables, 0, 0},
         {"--network-interface", "NAMES", NULL, OPTION_TEXT, &l->interfaces, 0, 0},
-        {"--nics", "NAMES", NULL, OPTION_TEXT, &l->interfaces, 0, 0},
+        {"--network-interfaces", "NAMES", NULL, OPTION_TEXT, &l->interfaces, 0, 0},
         {"-prefix-timestamp", NULL, NULL, OPTION_FLAG, &l->output.timestamp, 0, 0},
         {"--prefix-output-with-timestamp", NULL, NULL, OPTION_FLAG, &l->output.timestamp, 0, 0},
-        {"--log-level", "LEVEL", NULL, OPTION_TEXT, &o->log_level, 0, 0},
         {"--hierarchical-allreduce", NULL, NULL, OPTION_FLAG, &o->hierarchical, 0, 0},
         {"--hierarchical-allgather", NULL, NULL, OPTION_FLAG, &o->hierarchical, 0, 0},
         {"-cb", NULL, NULL, OPTION_FLAG, &o->check_build, 0, 0},
@@ -100,13 +106,20 @@ static size_t add_other_names(run_options *o, option *rows)
 
 static size_t add_settings(run_options *o, option *rows)
 {
-    for (size_t i = 0; i < RUN_SETTINGS; i++) {
-        o->settings[i] = -1;
-        rows[i] =
-            (option){settings[i].option, "N", NULL, OPTION_NUMBER, &o->settings[i], settings[i].min,
-                     settings[i].max};
+    size_t count = 0;
+    for (size_t i = 0; i < RUN_NUMBERS; i++) {
+        o->numbers[i] = -1;
+        rows[count++] = (option){.name = numbers[i].option,
+                                 .value = "N",
+                                 .type = OPTION_NUMBER,
+                                 .target = &o->numbers[i],
+                                 .min = numbers[i].min,
+                                 .max = numbers[i].max};
     }
-    return RUN_SETTINGS;
+    for (size_t i = 0; i < RUN_TEXTS; i++)
+        rows[count++] = (option){
+            .name = texts[i].option, .value = "TEXT", .type = OPTION_TEXT, .target = &o->texts[i]};
+    return count;
 }
 
 size_t run_compat_options(run_options *o, option rows[RUN_COMPAT_MAX])
@@ -127,17 +140,19 @@ static size_t add_variable(char **list, const char *name, const char *value)
 size_t run_compat_variables(const run_options *o, char **list)
 {
     size_t count = 0;
-    for (size_t i = 0; i < RUN_SETTINGS; i++) {
+    for (size_t i = 0; i < RUN_NUMBERS; i++) {
         char value[32];
-        snprintf(value, sizeof value, "%lld", (long long)(o->settings[i] * settings[i].scale));
-        if (o->settings[i] >= 0)
-            count += add_variable(list + count, settings[i].variable, value);
+        snprintf(value, sizeof value, "%lld", (long long)(o->numbers[i] * numbers[i].scale));
+        if (o->numbers[i] >= 0)
+            count += add_variable(list + count, numbers[i].variable, value);
+    }
+    for (size_t i = 0; i < RUN_TEXTS; i++) {
+        if (o->texts[i] != NULL)
+            count += add_variable(list + count, texts[i].variable, o->texts[i]);
     }
     if (o->no_stall_check)
         count += add_variable(list + count, "RUEDA_STALL_WARN", "0");
     if (o->hierarchical)
         count += add_variable(list + count, "RUEDA_ALGORITHM", "hierarchical");
-    if (o->log_level != NULL)
-        count += add_variable(list + count, "RUEDA_LOG_LEVEL", o->log_level);
     return count;
 }

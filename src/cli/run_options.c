@@ -61,7 +61,7 @@ static options_result parse(run_options *o, int argc, char **argv, int *next)
         {"--dry-run", NULL, "show hosts, ranks and commands, and start nothing", OPTION_FLAG,
          &o->dry_run, 0, 0},
         {"--verbose", NULL, "tell what the launcher does", OPTION_FLAG, &out->verbose, 0, 0},
-        {"--network-interfaces", "NAMES", "where rank 0's host is met by the others", OPTION_TEXT,
+        {"--nics", "NAMES", "interfaces where rank 0's host is met by the others", OPTION_TEXT,
          &l->interfaces, 0, 0},
         {"--meet", "HOST[:PORT]", "the same, said outright", OPTION_TEXT, &l->meet, 0, 0},
         {"-p", "PORT", "port of ssh", OPTION_NUMBER, &o->ssh_port, 1, UINT16_MAX},

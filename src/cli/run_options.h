@@ -5,16 +5,17 @@
 #include "cli/launch/hosts.h"
 #include "cli/options.h"
 
-#define RUN_SETTINGS 5                       /* options that set a variable to a number */
-#define RUN_VARIABLES_MAX (RUN_SETTINGS + 4) /* that options set, and the list's end */
+#define RUN_NUMBERS 5 /* options that set a variable to a number */
+#define RUN_TEXTS 1   /* … to a text */
+#define RUN_VARIABLES_MAX (RUN_NUMBERS + RUN_TEXTS + 3) /* that options set, and the list's end */
 
 typedef struct run_options {
     launch_options launch; /* all but the steps; points into what follows */
     bool dry_run, check_build;
 
     /* As written. */
-    int64_t ranks, ssh_port, settings[RUN_SETTINGS]; /* a setting that is not given: -1 */
-    const char *hosts_text, *host_file, *bind, *log_level, *ignored;
+    int64_t ranks, ssh_port, numbers[RUN_NUMBERS]; /* a number that is not given: -1 */
+    const char *hosts_text, *host_file, *bind, *texts[RUN_TEXTS], *ignored;
     const char **variables, **ssh_options; /* end with NULL */
     bool hierarchical, no_stall_check, ignored_flag;
 

@@ -52,7 +52,7 @@ case_a_place_that_cannot_be_written() {
 # ---- The last lines again -------------------------------------------------------------------------
 
 case_a_failed_ranks_lines_are_shown_again() {
-    expect 5 "$rueda" run -np 2 sh -c '[ $RUEDA_RANK = 1 ] || exec yes | head -n 3000
+    expect 5 "$rueda" run -np 2 sh -c '[ $RUEDA_RANK = 1 ] || { yes | head -n 3000; exit 0; }
         echo "this is why" >&2; sleep 1; exit 5'
     tail -n 3 err >end
     equal "$(head -n 2 end)" 'rueda run: the last lines of rank 1 again:

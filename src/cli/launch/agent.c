@@ -8,8 +8,8 @@
 #include "base/os.h"
 #include "cli/launch/address.h"
 #include "cli/launch/guard.h"
+#include "cli/launch/loop.h"
 #include "cli/launch/meet.h"
-#include "cli/launch/signals.h"
 #include "cli/launch/spawn.h"
 #include "cli/launch/stream.h"
 #include "cli/launch/wire.h"
@@ -30,7 +30,9 @@
 
 typedef struct rank {
     pid_t pid; /* also its process group */
-    bool ended;
+    int number;
+    bool ended, told;
+    siginfo_t fate; /* when ended */
     stream streams[WIRE_KINDS];
 } rank;
 
@@ -100,70 +102,92 @@ static void signal_all(const agent *a, int signal)
         kill(-a->ranks[i].pid, signal);
 }
 
-static void open_stream(agent *a, int index, int kind, int fd)
+static void open_stream(agent *a, rank *r, int kind, int fd)
 {
-    stream *s = &a->ranks[index].streams[kind];
+    stream *s = &r->streams[kind];
     s->fd = fd;
-    s->at_end = false;
     s->plain = a->job.plain;
     s->take = say_output;
     s->owner = a;
-    s->rank = a->job.first + index;
+    s->rank = r->number;
     s->kind = kind;
-    s->used = 0;
+}
+
+/* Those that run are ranks[0 … started − 1]. */
+static void take_rank(agent *a, int index, const spawned *s)
+{
+    guard_add(&a->guard, s->pid);
+    a->ranks[a->started] = (rank){.pid = s->pid, .number = a->job.first + index};
+    open_stream(a, &a->ranks[a->started], WIRE_STDOUT, s->out);
+    open_stream(a, &a->ranks[a->started], WIRE_STDERR, s->err);
+    a->started++;
+    a->alive++;
+    say_numbers(a, WIRE_STARTED, a->job.first + index, &s->pid, 1);
 }
 
 static void start_step(agent *a, int step)
 {
+    spawned *all = bytes_new((size_t)a->job.count, sizeof *all);
+    int begun = 0, failed = 0;
     a->running = true;
     a->started = a->alive = 0;
     a->drained_at = NEVER;
-    for (int i = 0; i < a->job.count; i++) {
-        int out, err;
-        const int pid = spawn_rank(&a->spawn, i, step, &out, &err);
-        if (pid < 0) {
-            say_numbers(a, WIRE_UNSTARTED, a->job.first + i, &(int){-pid}, 1);
-            return;
-        }
-        guard_add(&a->guard, pid);
-        a->ranks[i].pid = pid;
-        a->ranks[i].ended = false;
-        open_stream(a, i, WIRE_STDOUT, out);
-        open_stream(a, i, WIRE_STDERR, err);
-        a->started = ++a->alive;
-        say_numbers(a, WIRE_STARTED, a->job.first + i, &pid, 1);
+    while (begun < a->job.count && failed == 0) {
+        all[begun] = spawn_begin(&a->spawn, begun, step);
+        failed = all[begun].pid < 0 ? -all[begun].pid : 0;
+        begun += failed == 0;
     }
+    for (int i = 0; i < begun; i++) {
+        const int pid = spawn_await(&all[i]);
+        if (pid > 0)
+            take_rank(a, i, &all[i]);
+        else if (failed == 0)
+            failed = -pid;
+    }
+    if (failed != 0)
+        say_numbers(a, WIRE_UNSTARTED, a->job.first, &failed, 1);
+    free(all);
 }
 
-static void say_ended(agent *a, int index, const siginfo_t *info)
+static void say_ended(agent *a, const rank *r)
 {
-    const bool exited = info->si_code == CLD_EXITED;
+    const siginfo_t *fate = &r->fate;
+    const bool exited = fate->si_code == CLD_EXITED;
     char note[MEMORY_NOTE_MAX];
-    if ((!exited || info->si_status != 0) && memory_explains(&a->memory, index, note))
+    if ((!exited || fate->si_status != 0) &&
+        memory_explains(&a->memory, r->number - a->job.first, note))
         say_text(a, WIRE_NOTE, note);
-    const int numbers[] = {exited ? info->si_status : EXIT_SIGNAL + info->si_status,
-                           exited ? 0 : info->si_status, info->si_code == CLD_DUMPED};
-    say_numbers(a, WIRE_ENDED, a->job.first + index, numbers, sizeof numbers / sizeof numbers[0]);
+    const int numbers[] = {exited ? fate->si_status : EXIT_SIGNAL + fate->si_status,
+                           exited ? 0 : fate->si_status, fate->si_code == CLD_DUMPED};
+    say_numbers(a, WIRE_ENDED, r->number, numbers, sizeof numbers / sizeof numbers[0]);
 }
 
-/* Tells of those that ended since the last look, in three rounds: of several that failed at the same
- * time one was first, rather one that crashed than one that exited, since a rank that loses its peer
- * exits. */
+/* Of several that failed at the same time one was first: rather one that crashed than one that exited,
+ * since a rank that loses its peer exits. */
+static int urgency(const siginfo_t *fate)
+{
+    return fate->si_code != CLD_EXITED ? 0 : fate->si_status != 0 ? 1 : 2;
+}
+
+/* Tells of those that ended since the last look, the most urgent first. */
 static void watch_ranks(agent *a)
 {
-    for (int round = 0; round < 3; round++) {
-        for (int i = 0; i < a->started; i++) {
-            siginfo_t info = {0};
-            if (a->ranks[i].ended ||
-                waitid(P_PID, (id_t)a->ranks[i].pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
-                info.si_pid == 0)
-                continue;
-            const int urgency = info.si_code != CLD_EXITED ? 0 : info.si_status != 0 ? 1 : 2;
-            if (urgency > round)
-                continue;
-            a->ranks[i].ended = true;
+    const int before = a->alive;
+    for (int i = 0; i < a->started; i++) {
+        rank *r = &a->ranks[i];
+        if (!r->ended && waitid(P_PID, (id_t)r->pid, &r->fate, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+            r->fate.si_pid != 0) {
+            r->ended = true;
             a->alive--;
-            say_ended(a, i, &info);
+        }
+    }
+    for (int turn = 0; turn < 3 && a->alive < before; turn++) {
+        for (int i = 0; i < a->started; i++) {
+            rank *r = &a->ranks[i];
+            if (r->ended && !r->told && urgency(&r->fate) <= turn) {
+                r->told = true;
+                say_ended(a, r);
+            }
         }
     }
     if (a->running && a->alive == 0 && a->drained_at == NEVER) {
@@ -204,15 +228,6 @@ static void close_streams(agent *a, int kind)
 
 /* ---- Hearing ---------------------------------------------------------------------------------- */
 
-/* Two pipes a rank may be more than the soft limit allows; the ranks get the old one back. */
-static void raise_file_limit(agent *a)
-{
-    getrlimit(RLIMIT_NOFILE, &a->spawn.files);
-    struct rlimit raised = a->spawn.files;
-    raised.rlim_cur = raised.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &raised);
-}
-
 static void say_ready(agent *a)
 {
     host_answer answer = {0};
@@ -245,7 +260,7 @@ static void take_job(agent *a, const wire_frame *f)
         say_text(a, WIRE_REFUSED, "the job's description is not understood");
         return;
     }
-    if (chdir(a->job.directory) != 0) {
+    if (a->job.directory[0] != '\0' && chdir(a->job.directory) != 0) {
         snprintf(why, sizeof why, "cannot enter the working directory %s: %s", a->job.directory,
                  strerror(errno));
         say_text(a, WIRE_REFUSED, why);
@@ -257,7 +272,6 @@ static void take_job(agent *a, const wire_frame *f)
     }
     for (char **variable = a->job.environment; *variable != NULL; variable++)
         spawn_set_variable(*variable);
-    raise_file_limit(a);
     a->ranks = bytes_new((size_t)a->job.count, sizeof *a->ranks);
     a->polls = bytes_new(FIXED_POLLS + WIRE_KINDS * (size_t)a->job.count, sizeof *a->polls);
     a->guard = guard_start(a->job.count);
@@ -329,8 +343,8 @@ static void hear(agent *a, uint64_t now)
 static void take_signals(agent *a, uint64_t now)
 {
     int signal;
-    while ((signal = signals_next(a->signals)) != 0) {
-        if (!signals_ask_for_end(signal) || a->leaving)
+    while ((signal = loop_next_signal(a->signals)) != 0) {
+        if (!loop_is_ending(signal) || a->leaving)
             continue;
         a->leaving = true;
         a->kill_at = now + LAUNCH_GRACE_S * NS_PER_S;
@@ -340,10 +354,10 @@ static void take_signals(agent *a, uint64_t now)
 
 static int poll_ms(const agent *a, uint64_t now)
 {
-    uint64_t next = signals_earlier(a->lost_at, a->kill_at);
+    uint64_t next = loop_earlier(a->lost_at, a->kill_at);
     if (now < a->drained_at)
-        next = signals_earlier(next, a->drained_at);
-    return signals_poll_ms(next, now);
+        next = loop_earlier(next, a->drained_at);
+    return loop_poll_ms(next, now);
 }
 
 static void await(agent *a, uint64_t now)
@@ -408,8 +422,8 @@ static void end_ranks(agent *a)
     for (uint64_t now = os_now_ns(); a->alive > 0 && now < limit; now = os_now_ns()) {
         watch_ranks(a);
         if (a->alive > 0)
-            poll(&(struct pollfd){a->signals, POLLIN, 0}, 1, signals_poll_ms(limit, now));
-        while (signals_next(a->signals) != 0)
+            poll(&(struct pollfd){a->signals, POLLIN, 0}, 1, loop_poll_ms(limit, now));
+        while (loop_next_signal(a->signals) != 0)
             continue;
     }
     if (a->alive == 0)
@@ -445,7 +459,7 @@ int agent_run(const agent_options *options)
                .credit = {WIRE_WINDOW, WIRE_WINDOW},
                .guard = {0, -1}};
     prctl(PR_SET_NAME, "rueda-agent");
-    a.signals = signals_open(NULL);
+    a.signals = loop_open_signals(NULL);
     if (a.signals < 0)
         return EXIT_FAILURE;
     a.spawn = (spawn_context){.job = &a.job,
@@ -453,12 +467,13 @@ int agent_run(const agent_options *options)
                               .memory = &a.memory,
                               .meet = a.meet,
                               .mask = options->mask,
+                              .files = options->files,
                               .give_stdin = options->give_stdin};
     set_nonblocking(a.from);
     set_nonblocking(a.to);
-    bytes_add_text(&a.out, "\n" WIRE_HELLO " ");
-    bytes_add_text(&a.out, rueda_version());
-    bytes_add_text(&a.out, "\n");
+    char hello[64];
+    snprintf(hello, sizeof hello, "\n%s %d %s\n", WIRE_HELLO, WIRE_PROTOCOL, rueda_version());
+    bytes_add_text(&a.out, hello);
     run_loop(&a);
     finish(&a);
     return EXIT_SUCCESS;

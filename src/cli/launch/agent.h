@@ -10,10 +10,12 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <sys/resource.h>
 
 typedef struct agent_options {
-    int in, out;     /* to the launcher; close-on-exec, taken over; may be the same */
-    sigset_t mask;   /* the signal mask that ranks get */
+    int in, out;   /* to the launcher; close-on-exec, taken over; may be the same */
+    sigset_t mask; /* what ranks get: the signal mask and the limit of files */
+    struct rlimit files;
     bool give_stdin; /* rank 0 gets our stdin */
 } agent_options;
 

@@ -22,8 +22,9 @@ static char *directory_of(const launch_options *options)
 {
     char *directory = options->directory != NULL ? realpath(options->directory, NULL) : NULL;
     if (options->directory == NULL)
-        directory = getcwd(NULL, 0);
-    else if (directory == NULL) /* the hosts will say that it is not there */
+        directory =
+            get_current_dir_name(); /* by the links that led here, as other hosts have them */
+    else if (directory == NULL)     /* the hosts will say that it is not there */
         (void)!asprintf(&directory, "%s", options->directory);
     return directory;
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define HIDDEN "(hidden)"
+#define RANDOM "(random)"
 
 static void print_words(const char *title, char *const *words)
 {
@@ -26,8 +27,9 @@ static void print_words(const char *title, char *const *words)
 static void print_variable(void *unused, const char *name, const char *value)
 {
     (void)unused;
+    const bool secret = strcmp(name, "RUEDA_KEY") == 0, known = strcmp(value, RANDOM) != 0;
     char *word = ssh_quote(value);
-    printf(" %s=%s", name, strcmp(name, "RUEDA_KEY") == 0 ? HIDDEN : word);
+    printf(" %s=%s", name, secret ? HIDDEN : known ? word : RANDOM);
     free(word);
 }
 
@@ -62,7 +64,7 @@ static void print_host(const launch_options *options, const host_share *shares, 
 {
     const host_share *share = &shares[at];
     host_job job = describe_host(options, shares, count, at);
-    job.name = "(random)";
+    job.name = RANDOM;
     job.key = HIDDEN;
     printf("host %s: %d rank%s in %s\n", share->name, share->count, share->count > 1 ? "s" : "",
            job.directory);

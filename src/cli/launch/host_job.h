@@ -15,10 +15,10 @@ typedef struct host_rank {
 } host_rank;
 
 typedef struct host_job {
-    const char *host; /* as the user named it */
-    const char *name; /* of the job */
-    const char *key;  /* secret: never in a message or on a command line */
-    const char *directory;
+    const char *host;       /* as the user named it */
+    const char *name;       /* of the job */
+    const char *key;        /* secret: never in a message or on a command line */
+    const char *directory;  /* "": where the agent is */
     const char *interfaces; /* "": the answer needs no address of one */
     int size;               /* ranks of the job */
     int first, count;       /* those here: first … first + count − 1 */

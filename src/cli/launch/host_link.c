@@ -2,7 +2,7 @@
 #include "cli/launch/host_link.h"
 
 #include "cli/launch/agent.h"
-#include "cli/launch/signals.h"
+#include "cli/launch/loop.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -37,7 +37,8 @@ static bool take_end(host_link *l, int ends[2])
     return true;
 }
 
-bool host_link_open_here(host_link *l, const sigset_t *mask, bool give_stdin)
+bool host_link_open_here(host_link *l, const sigset_t *mask, const struct rlimit *files,
+                         bool give_stdin)
 {
     int ends[2];
     l->fd = l->errors = -1;
@@ -47,7 +48,7 @@ bool host_link_open_here(host_link *l, const sigset_t *mask, bool give_stdin)
     if (l->pid == 0) {
         setsid(); /* the terminal's signals are the launcher's business */
         close(ends[0]);
-        _exit(agent_run(&(agent_options){ends[1], ends[1], *mask, give_stdin}));
+        _exit(agent_run(&(agent_options){ends[1], ends[1], *mask, *files, give_stdin}));
     }
     return take_end(l, ends);
 }

@@ -6,6 +6,7 @@
 #include "cli/launch/wire.h"
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #define LINK_ANSWER_MAX 4096 /* bytes kept of what a host says instead of an agent's hello */
@@ -45,7 +46,8 @@ typedef struct host_link {
 
 /* Starts the agent as a child of ours. `mask`: the signal mask that ranks get. False: no process
  * (errno). Call it before other links are opened, so that the child holds nothing of theirs. */
-bool host_link_open_here(host_link *l, const sigset_t *mask, bool give_stdin);
+bool host_link_open_here(host_link *l, const sigset_t *mask, const struct rlimit *files,
+                         bool give_stdin);
 /* Starts the command of ssh.h. */
 bool host_link_open_ssh(host_link *l, char **command, const sigset_t *mask);
 

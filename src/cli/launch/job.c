@@ -174,7 +174,7 @@ static void check_link(job *j, host_link *l, uint64_t now)
     if (now >= l->ping_at) {
         host_link_say(l, WIRE_PING, 0, 0, NULL, 0);
         l->ping_at = now + silence / PINGS_A_SILENCE;
-        l->silence_at = signals_earlier(l->silence_at, now + silence);
+        l->silence_at = loop_earlier(l->silence_at, now + silence);
     }
     if (now >= l->silence_at) {
         l->silence_at = NEVER;
@@ -213,8 +213,13 @@ void job_check_deadlines(job *j, uint64_t now)
 {
     if (now >= j->blame_at)
         blame_suspect(j);
-    if (j->start_by != NEVER && all_started(j))
+    if (j->start_by != NEVER && all_started(j)) {
         j->start_by = NEVER;
+        if (j->options->output.verbose)
+            output_say(&j->output, "all ranks run, after %.3f s%s%s",
+                       (double)(now - j->started_at) / (double)NS_PER_S,
+                       j->meet[0] != '\0' ? "; they meet at " : "", j->meet);
+    }
     if (now >= j->start_by) {
         j->start_by = NEVER;
         end_late_start(j);
@@ -244,11 +249,11 @@ uint64_t job_next_deadline(const job *j)
                             j->kill_at,  j->abandon_at, j->give_up_at};
     uint64_t next = NEVER;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-        next = signals_earlier(next, all[i]);
+        next = loop_earlier(next, all[i]);
     for (size_t i = 0; i < j->link_count; i++) {
         const host_link *l = &j->links[i];
-        next = signals_earlier(next, l->ping_at);
-        next = signals_earlier(next, signals_earlier(l->silence_at, l->leave_by));
+        next = loop_earlier(next, l->ping_at);
+        next = loop_earlier(next, loop_earlier(l->silence_at, l->leave_by));
     }
     return next;
 }

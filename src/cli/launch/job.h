@@ -8,9 +8,9 @@
 
 #include "cli/launch/host_link.h"
 #include "cli/launch/hosts.h"
+#include "cli/launch/loop.h"
 #include "cli/launch/meet.h"
 #include "cli/launch/output.h"
-#include "cli/launch/signals.h"
 
 #define JOB_CAUSE_MAX 2048
 #define JOB_NAME_BYTES 16 /* random bytes of a job's name and key */

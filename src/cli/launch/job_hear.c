@@ -3,6 +3,7 @@
 #include "cli/launch/describe.h"
 #include "cli/launch/events.h"
 #include "cli/launch/job.h"
+#include "rueda.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -203,10 +204,17 @@ static void take_frame(job *j, host_link *l, const wire_frame *f, uint64_t now)
 /* The job goes to an agent that has greeted. */
 static void greet(job *j, host_link *l, uint64_t now)
 {
-    char version[64];
-    if (!host_link_greeted(l, version, sizeof version))
+    char greeting[64];
+    if (!host_link_greeted(l, greeting, sizeof greeting))
         return;
+    l->state = LINK_PREPARING;
     const size_t index = (size_t)(l - j->links);
+    if (atoi(greeting) != WIRE_PROTOCOL) {
+        job_end(j, SIGTERM, EXIT_FAILURE,
+                "host %s has another rueda (protocol and version %s); install %s there", l->host,
+                greeting, rueda_version());
+        return;
+    }
     bytes body = {0};
     host_job part = describe_host(j->options, j->shares, j->link_count, index);
     part.name = j->name;
@@ -215,7 +223,6 @@ static void greet(job *j, host_link *l, uint64_t now)
     describe_free(&part);
     host_link_say(l, WIRE_JOB, 0, 0, bytes_first(&body), body.used);
     bytes_free(&body);
-    l->state = LINK_PREPARING;
     if (l->remote)
         l->ping_at = now;
 }
@@ -259,7 +266,7 @@ static void hear_link(job *j, host_link *l, uint64_t now)
     if (there < 0)
         l->ended = true;
     if (l->ended) /* its process should follow soon */
-        l->leave_by = signals_earlier(l->leave_by, now + JOB_LEAVE_S * NS_PER_S);
+        l->leave_by = loop_earlier(l->leave_by, now + JOB_LEAVE_S * NS_PER_S);
     move_output(j, l);
     if (l->state >= LINK_READY && l->state < LINK_LEAVING && l->said.used > 0 && !l->ended)
         output_quote(&j->output, l->host, &l->said);

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,11 +19,6 @@
 #define PREFIX_MAX 64
 
 static const char *const file_names[WIRE_KINDS] = {"stdout", "stderr"};
-
-static const char *command_name(const output *o)
-{
-    return o->options->command_name != NULL ? o->options->command_name : "run";
-}
 
 static int rank_width(const output *o)
 {
@@ -35,7 +29,8 @@ static int rank_width(const output *o)
 
 static bool complain(const output *o, const char *what, const char *path)
 {
-    fprintf(stderr, "rueda %s: cannot %s %s: %s\n", command_name(o), what, path, strerror(errno));
+    fprintf(stderr, "rueda %s: cannot %s %s: %s\n", o->options->command_name, what, path,
+            strerror(errno));
     return false;
 }
 
@@ -73,15 +68,6 @@ static bool open_rank_files(output *o, int rank)
     return true;
 }
 
-/* Two files a rank may be more than the soft limit allows. */
-static void raise_file_limit(void)
-{
-    struct rlimit files;
-    getrlimit(RLIMIT_NOFILE, &files);
-    files.rlim_cur = files.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &files);
-}
-
 bool output_open(output *o, const launch_options *options)
 {
     const launch_output *to = &options->output;
@@ -95,7 +81,6 @@ bool output_open(output *o, const launch_options *options)
         return false;
     if (to->directory == NULL)
         return true;
-    raise_file_limit();
     for (int r = 0; r < options->ranks; r++) {
         if (!open_rank_files(o, r))
             return false;
@@ -207,7 +192,7 @@ void output_put(output *o, int rank, int kind, const char *data, size_t count)
 void output_say(output *o, const char *format, ...)
 {
     char line[SAID_MAX];
-    const int used = snprintf(line, sizeof line, "rueda %s: ", command_name(o));
+    const int used = snprintf(line, sizeof line, "rueda %s: ", o->options->command_name);
     va_list args;
     va_start(args, format);
     vsnprintf(line + used, sizeof line - (size_t)used, format, args);

@@ -74,61 +74,62 @@ static _Noreturn void become_rank(const spawn_context *c, int index, char **comm
     _exit(127);
 }
 
-static void close_pipe(int ends[2])
+static spawned fork_rank(const spawn_context *c, int index, int step, int out[2], int err[2],
+                         int report[2])
 {
-    close(ends[0]);
-    close(ends[1]);
+    const int parent = getpid(), pid = fork();
+    if (pid == 0)
+        become_rank(c, index, c->job->steps[step], parent, (int[]){out[1], err[1], report[1]});
+    if (pid < 0)
+        return (spawned){.pid = -errno};
+    fcntl(out[0], F_SETFL, O_NONBLOCK);
+    fcntl(err[0], F_SETFL, O_NONBLOCK);
+    return (spawned){pid, out[0], err[0], report[0]};
 }
 
-/* After the fork: waits until the child has become the command, or says why not. */
-static int await_exec(int pid, int report)
+/* The ends that the child has; if there is none, ours too. */
+static void close_ends(const spawned *s, int ends[2])
+{
+    close(ends[1]);
+    if (s->pid < 0)
+        close(ends[0]);
+}
+
+spawned spawn_begin(const spawn_context *context, int index, int step)
+{
+    int out[2], err[2], report[2];
+    spawned s;
+    if (pipe2(out, O_CLOEXEC) != 0)
+        return (spawned){.pid = -errno};
+    if (pipe2(err, O_CLOEXEC) != 0) {
+        s.pid = -errno;
+        goto close_out;
+    }
+    if (pipe2(report, O_CLOEXEC) != 0) {
+        s.pid = -errno;
+        goto close_err;
+    }
+    s = fork_rank(context, index, step, out, err, report);
+    close_ends(&s, report);
+close_err:
+    close_ends(&s, err);
+close_out:
+    close_ends(&s, out);
+    return s;
+}
+
+int spawn_await(const spawned *s)
 {
     int reason;
     ssize_t count;
     do
-        count = read(report, &reason, sizeof reason);
+        count = read(s->report, &reason, sizeof reason);
     while (count < 0 && errno == EINTR);
+    close(s->report);
     if (count != sizeof reason)
-        return pid;
-    waitpid(pid, NULL, 0);
+        return s->pid;
+    close(s->out);
+    close(s->err);
+    waitpid(s->pid, NULL, 0);
     return -reason;
-}
-
-int spawn_rank(const spawn_context *context, int index, int step, int *out, int *err)
-{
-    int out_ends[2], err_ends[2], report[2], result;
-    if (pipe2(out_ends, O_CLOEXEC) != 0)
-        return -errno;
-    if (pipe2(err_ends, O_CLOEXEC) != 0) {
-        result = -errno;
-        goto close_out;
-    }
-    if (pipe2(report, O_CLOEXEC) != 0) {
-        result = -errno;
-        goto close_err;
-    }
-    const int parent = getpid(), pid = fork();
-    if (pid == 0)
-        become_rank(context, index, context->job->steps[step], parent,
-                    (int[]){out_ends[1], err_ends[1], report[1]});
-    result = pid < 0 ? -errno : pid;
-    close(report[1]);
-    if (pid > 0)
-        result = await_exec(pid, report[0]);
-    close(report[0]);
-    if (result < 0)
-        goto close_err;
-    close(out_ends[1]);
-    close(err_ends[1]);
-    *out = out_ends[0];
-    *err = err_ends[0];
-    fcntl(*out, F_SETFL, O_NONBLOCK);
-    fcntl(*err, F_SETFL, O_NONBLOCK);
-    return result;
-
-close_err:
-    close_pipe(err_ends);
-close_out:
-    close_pipe(out_ends);
-    return result;
 }

@@ -20,11 +20,20 @@ typedef struct spawn_context {
     bool give_stdin;     /* rank 0 gets our stdin, otherwise none */
 } spawn_context;
 
+/* A process on its way to become a rank. */
+typedef struct spawned {
+    int pid;      /* or −errno: no process could be made, and nothing else is set */
+    int out, err; /* read ends of its output, non-blocking */
+    int report;   /* where it says why it cannot be executed */
+} spawned;
+
 /* Starts the host's rank `index` with the command of a step, in a session of its own, so that a
- * signal to its group reaches all it starts. It dies with its parent. `out` and `err` receive the
- * read ends of its output, non-blocking. Returns the pid, or −errno: why the command cannot be
- * executed or the process not be made. */
-int spawn_rank(const spawn_context *context, int index, int step, int *out, int *err);
+ * signal to its group reaches all it starts. It dies with its parent. Does not wait: many are started
+ * faster so. */
+spawned spawn_begin(const spawn_context *context, int index, int step);
+/* Waits until it runs the command: its pid, or −errno: why the command cannot be executed. Then all is
+ * closed. */
+int spawn_await(const spawned *s);
 
 /* Puts "NAME=VALUE" into the environment of this process. */
 void spawn_set_variable(const char *assignment);

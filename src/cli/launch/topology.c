@@ -42,6 +42,11 @@ static int list_cores(hwloc_topology_t topology, const cpu_set_t *allowed, topol
     return count;
 }
 
+bool topology_knows_cores(void)
+{
+    return true;
+}
+
 static int known_cores(const cpu_set_t *allowed, topology_core **cores)
 {
     hwloc_topology_t topology;
@@ -54,6 +59,11 @@ static int known_cores(const cpu_set_t *allowed, topology_core **cores)
     return count;
 }
 #else
+bool topology_knows_cores(void)
+{
+    return false;
+}
+
 static int known_cores(const cpu_set_t *allowed, topology_core **cores)
 {
     (void)allowed;

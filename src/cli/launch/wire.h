@@ -22,9 +22,10 @@
 
 #include <stdint.h>
 
-/* The line that tells an agent from what a login shell may print before it. The number changes with
- * everything below. */
-#define WIRE_HELLO "rueda-agent 1"
+/* An agent's first line is WIRE_HELLO, WIRE_PROTOCOL and its version: so it is told from what a login
+ * shell may print before it. The protocol changes with everything below. */
+#define WIRE_HELLO "rueda-agent"
+#define WIRE_PROTOCOL 1
 #define WIRE_HEADER 12
 #define WIRE_BODY_MAX (64u << 20) /* a longer frame is no frame */
 #define WIRE_WINDOW 65536

@@ -1,4 +1,4 @@
-/* job_parse_fuzz.c: no bytes make the parser of job files crash, hang, leak or break its promise. */
+/* fuzz_job.c: no bytes make the parser of job files crash, hang, leak or break its promise. */
 #include "cli/job_file/job_file.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* signals.c: see signals.h. */
-#include "cli/launch/signals.h"
+/* loop.c: see loop.h. */
+#include "cli/launch/loop.h"
 
 #include <stddef.h>
 #include <sys/signalfd.h>
@@ -14,7 +14,7 @@ static bool is_ignored(int signal)
     return sigaction(signal, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
-int signals_open(sigset_t *before)
+int loop_open_signals(sigset_t *before)
 {
     sigset_t set;
     sigemptyset(&set);
@@ -30,13 +30,13 @@ int signals_open(sigset_t *before)
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-int signals_next(int fd)
+int loop_next_signal(int fd)
 {
     struct signalfd_siginfo info;
     return read(fd, &info, sizeof info) == sizeof info ? (int)info.ssi_signo : 0;
 }
 
-bool signals_ask_for_end(int signal)
+bool loop_is_ending(int signal)
 {
     for (size_t i = 0; i < sizeof ending / sizeof ending[0]; i++) {
         if (ending[i] == signal)
@@ -45,10 +45,20 @@ bool signals_ask_for_end(int signal)
     return false;
 }
 
-int signals_poll_ms(uint64_t next, uint64_t now)
+int loop_poll_ms(uint64_t next, uint64_t now)
 {
     if (next == NEVER)
         return -1;
     const uint64_t ms = next > now ? (next - now) / NS_PER_MS + 1 : 0;
     return ms < INT32_MAX ? (int)ms : INT32_MAX;
+}
+
+struct rlimit loop_raise_files(void)
+{
+    struct rlimit before, raised;
+    getrlimit(RLIMIT_NOFILE, &before);
+    raised = before;
+    raised.rlim_cur = raised.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &raised);
+    return before;
 }
