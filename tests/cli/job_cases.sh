@@ -271,6 +271,14 @@ eater() { # eater MIB: a job whose worker may have 150 MiB, and whose process wa
 	run: python3 -c "x = b'x' * ($1 << 20); print(len(x))"
 	END
 }
+# Those of other tests that run at the same time are made by processes that live.
+no_group_is_left() {
+    for group in $(find /sys/fs/cgroup -name 'rueda-*' 2>/dev/null); do
+        maker=${group##*/rueda-}
+        [ -e "/proc/${maker%-*}" ] || fail "the control group $group is left"
+    done
+}
+
 case_memory_is_enforced() {
     eater 20
     expect 0 "$rueda" run job.yaml
@@ -282,7 +290,21 @@ case_memory_is_enforced() {
         contains err 'killed because its worker has used its 150 MiB'
     fi
     tail -n 1 err | grep -q 'worker 0.* in line 1 of run' || fail "last line"
-    ! find /sys/fs/cgroup -name 'rueda-*' 2>/dev/null | grep -q . || fail "a control group is left"
+    no_group_is_left
+}
+
+# Each of two processes would fit alone.
+case_memory_of_a_worker_is_added_up() {
+    cat >job.yaml <<-END
+	processes: 2
+	resources: {mem: 150}
+	run: python3 -c "import time; x = b'x' * (100 << 20); time.sleep(1)"
+	END
+    "$rueda" run job.yaml >out 2>err && code=0 || code=$?
+    ! grep -q 'no control group' err || { echo "control groups may not be made here" && exit 77; }
+    [ "$code" != 0 ] || fail "200 MiB in 150"
+    contains err 'killed because its worker has used its 150 MiB'
+    no_group_is_left
 }
 
 case_memory_is_enforced_without_control_groups() {
