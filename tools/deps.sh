@@ -14,10 +14,21 @@ header() { # header NAME...: these can be included
     printf '#include <%s>\n' "$@" | cc -E -
 }
 
+can_fuzz() {
+    program=$(mktemp)
+    echo 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return d && n && 0; }' |
+        clang -fsanitize=fuzzer,address -x c - -o "$program"
+    code=$?
+    rm -f "$program"
+    return $code
+}
+
 need build-essential cc --version
 need build-essential make --version
 need cmake cmake --version
 need libsodium-dev header sodium.h
+# Without it there are no job files.
+[ "$(id -u)" != 0 ] || need libyaml-dev header yaml.h
 # Without it the launcher takes every processor for a core.
 [ "$(id -u)" != 0 ] || need libhwloc-dev header hwloc.h
 if [ -n "${1:-}" ]; then
@@ -36,6 +47,14 @@ if [ "${1:-}" = test ]; then
         need iproute2 ip -V
         need procps pgrep -V
     fi
+    # Job files: the schema's test, and Python environments. Skipped where they are missing.
+    if [ "$(id -u)" = 0 ]; then
+        need python3-yaml python3 -c 'import yaml'
+        need python3-jsonschema python3 -c 'import jsonschema'
+        need python3-venv python3 -c 'import venv, ensurepip'
+    fi
+    # Fuzzers are not built where it is missing.
+    [ "$(id -u)" != 0 ] || need "clang libclang-rt-dev" can_fuzz
     # The format check is skipped where only this is missing.
     [ "$(id -u)" != 0 ] || need clang-format clang-format --version
 fi

@@ -23,7 +23,8 @@ static const command commands[] = {
     {"plan", "print a collective's plan, or prove it", plan_command},
     {"doctor", "what is here, what is missing, what that costs; all settings", doctor_command},
     {"version", "print the version", version_command},
-    {"agent", NULL, agent_command}, /* for rueda run */
+    {"agent", NULL, agent_command}, /* these two for rueda run */
+    {"environment", NULL, environment_command},
 };
 static const size_t command_count = sizeof commands / sizeof commands[0];
 
