@@ -45,7 +45,7 @@ function(rueda_add_fuzzer name)
     add_custom_command(OUTPUT ${program} DEPENDS ${sources} ${headers} VERBATIM
         COMMENT "Building fuzzer ${name}"
         COMMAND ${RUEDA_FUZZ_CLANG} ${RUEDA_FUZZ_FLAGS} -Wall -Wextra -I${PROJECT_SOURCE_DIR}/src
-            -I${PROJECT_SOURCE_DIR}/include ${sources} ${arg_LIBRARIES} -lm -pthread -o ${program})
+            -I${PROJECT_SOURCE_DIR}/include -isystem ${SODIUM_INCLUDE} ${sources} ${arg_LIBRARIES} -lm -pthread -o ${program})
     add_custom_target(build_${name} ALL DEPENDS ${program})
     math(EXPR limit "${RUEDA_FUZZ_SECONDS} + 60")
     set(start)

@@ -5,6 +5,7 @@
 set -eu
 
 missing=
+optional=
 need() { # need PACKAGE COMMAND...: the command fails when the package is missing
     package=$1
     shift
@@ -12,6 +13,10 @@ need() { # need PACKAGE COMMAND...: the command fails when the package is missin
 }
 header() { # header NAME...: these can be included
     printf '#include <%s>\n' "$@" | cc -E -
+}
+fuzzing() { # clang has its libFuzzer
+    printf 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return d && n && 0; }\n' |
+        clang -x c -fsanitize=fuzzer -o /dev/null - 2>/dev/null
 }
 
 can_fuzz() {
@@ -57,14 +62,21 @@ if [ "${1:-}" = test ]; then
     [ "$(id -u)" != 0 ] || need "clang libclang-rt-dev" can_fuzz
     # The format check is skipped where only this is missing.
     [ "$(id -u)" != 0 ] || need clang-format clang-format --version
+    # Fuzzers are skipped without these, and not every system calls them so.
+    [ "$(id -u)" != 0 ] || fuzzing || optional="clang libclang-rt-dev"
 fi
 
-[ -z "$missing" ] && exit 0
+install() {
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+}
+
+[ -z "$missing$optional" ] && exit 0
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    echo "installing:$missing"
-    export DEBIAN_FRONTEND=noninteractive
-    apt-get update -qq && apt-get install -y -qq --no-install-recommends $missing >/dev/null
-else
+    echo "installing:$missing $optional"
+    apt-get update -qq
+    [ -z "$missing" ] || install $missing
+    [ -z "$optional" ] || install $optional || echo "going on without $optional"
+elif [ -n "$missing" ]; then
     echo "missing; install with your package manager (names as in Debian):$missing" >&2
     exit 1
 fi

@@ -138,8 +138,9 @@ static guest *make_place(net_door *door)
 static void seat(net_door *door, int fd, const net_address *peer, uint64_t now_ns)
 {
     guest *g = make_place(door);
-    if (link_host(&door->me, fd, peer, now_ns + NET_GUEST_LIMIT_NS, &g->link) != RUEDA_OK) {
-        count_refusal(door, PROOF_CROWDED, peer, status_text());
+    g->link = link_host(&door->me, fd, peer, now_ns + NET_GUEST_LIMIT_NS);
+    if (g->link == NULL) {
+        count_refusal(door, PROOF_CROWDED, peer, "out of memory");
         close(fd);
         return;
     }
