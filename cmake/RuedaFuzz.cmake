@@ -55,5 +55,5 @@ function(rueda_add_fuzzer name)
         set(start -seed_inputs=@${program}.seeds)
     endif()
     rueda_test(NAME ${name} TIMEOUT ${limit} LABELS fuzz COMMAND ${program} -seed=1 -timeout=10
-        -rss_limit_mb=1024 -max_total_time=${RUEDA_FUZZ_SECONDS} -verbosity=0 ${start})
+        -rss_limit_mb=1024 -max_total_time=${RUEDA_FUZZ_SECONDS} -error_exitcode=1 -verbosity=0 ${start})
 endfunction()
