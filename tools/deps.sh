@@ -26,6 +26,8 @@ if [ "${1:-}" = test ]; then
     need libcmocka-dev header stdarg.h stddef.h setjmp.h stdint.h cmocka.h
     need pkg-config pkg-config --version
     need g++ c++ --version
+    # Tests that read JSON with another parser are skipped where only this is missing.
+    [ "$(id -u)" != 0 ] || need python3 python3 --version
     # The format check is skipped where only this is missing.
     [ "$(id -u)" != 0 ] || need clang-format clang-format --version
 fi
