@@ -19,13 +19,12 @@ fuzzing() { # clang has its libFuzzer
         clang -x c -fsanitize=fuzzer -o /dev/null - 2>/dev/null
 }
 
-can_fuzz() {
-    program=$(mktemp)
-    echo 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return d && n && 0; }' |
-        clang -fsanitize=fuzzer,address -x c - -o "$program"
-    code=$?
-    rm -f "$program"
-    return $code
+# What is only wanted: root gets it, others go on without it.
+want() {
+    want "$@"
+}
+module() { # module NAME: the system's Python has it
+    /usr/bin/python3 -c "import $1"
 }
 
 need build-essential cc --version
@@ -33,35 +32,31 @@ need build-essential make --version
 need cmake cmake --version
 need libsodium-dev header sodium.h
 # Without it there are no job files.
-[ "$(id -u)" != 0 ] || need libyaml-dev header yaml.h
+want libyaml-dev header yaml.h
 # Without it the launcher takes every processor for a core.
-[ "$(id -u)" != 0 ] || need libhwloc-dev header hwloc.h
+want libhwloc-dev header hwloc.h
 if [ -n "${1:-}" ]; then
     need zlib1g-dev header zlib.h
     # Without it the examples multiply matrices by plain loops.
-    [ "$(id -u)" != 0 ] || need libopenblas-dev header cblas.h
+    want libopenblas-dev header cblas.h
 fi
 if [ "${1:-}" = test ]; then
     need libcmocka-dev header stdarg.h stddef.h setjmp.h stdint.h cmocka.h
     need pkg-config pkg-config --version
     need g++ c++ --version
     # The hosts of the launcher's tests; only root can make them.
-    if [ "$(id -u)" = 0 ]; then
-        need openssh-server test -x /usr/sbin/sshd
-        need openssh-client ssh -V
-        need iproute2 ip -V
-        need procps pgrep -V
-    fi
-    # Job files: the schema's test, and Python environments. Skipped where they are missing.
-    if [ "$(id -u)" = 0 ]; then
-        need python3-yaml python3 -c 'import yaml'
-        need python3-jsonschema python3 -c 'import jsonschema'
-        need python3-venv python3 -c 'import venv, ensurepip'
-    fi
-    # Fuzzers are not built where it is missing.
-    [ "$(id -u)" != 0 ] || need "clang libclang-rt-dev" can_fuzz
+    want openssh-server test -x /usr/sbin/sshd
+    want openssh-client ssh -V
+    want iproute2 ip -V
+    want procps pgrep -V
+    # Tests of JSON, of the schema and of Python environments are skipped where these are missing.
+    want python3 module json
+    want python3-yaml module yaml
+    want python3-jsonschema module jsonschema
+    want python3-venv module venv
+    want python3-venv module ensurepip
     # The format check is skipped where only this is missing.
-    [ "$(id -u)" != 0 ] || need clang-format clang-format --version
+    want clang-format clang-format --version
     # Fuzzers are skipped without these, and not every system calls them so.
     [ "$(id -u)" != 0 ] || fuzzing || optional="clang libclang-rt-dev"
 fi

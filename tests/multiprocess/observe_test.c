@@ -1,5 +1,5 @@
 /* observe_test.c: the timeline of whole jobs, and the trace when one breaks.
- * ctest: threads timeout=240 */
+ * ctest: threads timeout=480 */
 #include "tensors.h"
 
 #include "observe/timeline_check.h"
