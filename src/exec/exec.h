@@ -10,13 +10,14 @@
 #ifndef RUEDA_EXEC_H
 #define RUEDA_EXEC_H
 
+#include "exec/fault.h"
 #include "kernel/kernel.h"
 #include "observe/trace.h"
 #include "plan/plan.h"
 #include "transport/transport.h"
 
-#define EXEC_TICK_BITS 24 /* ticks of one operation fit in so many bits */
-#define EXEC_SUMS 4       /* a·b, a·a, b·b and leaves of a tensor */
+#define EXEC_TICK_BITS 24   /* ticks of one operation fit in so many bits */
+#define EXEC_SUMS 4         /* a·b, a·a, b·b and leaves of a tensor */
 #define EXEC_TRIES_TOLD 256 /* after so many the trace is told that an operation waits */
 
 /* One tensor of a (fused) operation. Offsets and counts are elements of the operation's space. */
@@ -63,6 +64,7 @@ typedef struct exec_launch {
     uint64_t largest;            /* elements of the largest chunk on any rank; not 0 with chunks */
     bool stream;                 /* results are too large to stay in a cache */
     trace *trace;                /* told of every tick; NULL: nobody is */
+    fault *fault;                /* RUEDA_FAULT, if it is meant for this operation; else NULL */
 } exec_launch;
 
 typedef struct exec_message exec_message;
@@ -86,6 +88,7 @@ typedef struct exec_op {
 
     bool traces_ticks; /* each tick is told to the trace, not the end alone */
     uint32_t tries;    /* of the tick, in vain */
+    uint64_t executed; /* steps, for a fault */
 
     exec_message *messages; /* started, not yet fenced */
     uint32_t message_count, message_capacity;
