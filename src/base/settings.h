@@ -92,6 +92,8 @@
       "Records of the trace ring: the last steps of the operations, told when the job breaks; 0: off.") \
     X(TEXT, trace_file, "RUEDA_TRACE_FILE", NULL, "", 0, 255, LOCAL, \
       "File that then gets the trace, with .RANK appended; empty: its last records go to the log.") \
+    X(TEXT, fault, "RUEDA_FAULT", NULL, "", 0, 127, LOCAL, \
+      "For tests: what befalls a rank before a step of an operation, such as kill:rank=1:operation=5:step=12; also stop, delay (ms=50), cut, cut-data and cut-tree (peer=2).") \
     X(TEXT, log_level, "RUEDA_LOG_LEVEL", "HOROVOD_LOG_LEVEL", "warn", 0, 15, LOCAL, \
       "What is written to stderr: error, warn, info or debug.")
 /* clang-format on */

@@ -58,6 +58,10 @@ void network_tell_abort(network *n, const segment_abort *a);
 /* An abort that came in, or NULL. */
 const segment_abort *network_heard_abort(const network *n);
 
+/* A fault on purpose: shuts connections to a rank down. */
+typedef enum network_links { NETWORK_ALL, NETWORK_DATA, NETWORK_TREE } network_links;
+void network_cut(network *n, uint32_t rank, network_links links);
+
 /* ---- Data streams ---- */
 network_stream *network_stream_open(network *n, uint32_t set, uint64_t epoch, uint32_t channel,
                                     uint32_t peer); /* NULL: out of memory */

@@ -166,6 +166,15 @@ void network_stream_broke(network_stream *s)
     n->suspect_ns = os_now_ns();
 }
 
+void network_cut(network *n, uint32_t rank, network_links links)
+{
+    for (network_stream *s = n->streams; s != NULL; s = s->next) {
+        const network_links own = s->role == BOOT_TREE ? NETWORK_TREE : NETWORK_DATA;
+        if (s->peer == rank && s->link != NULL && (links == NETWORK_ALL || links == own))
+            shutdown(net_link_fd(s->link), SHUT_RDWR);
+    }
+}
+
 bool network_stream_ended(const network_stream *s)
 {
     return s->broken || !s->open;

@@ -24,6 +24,9 @@ static rueda_status read_settings(engine *e)
         strcmp(transport, "tcp") != 0)
         return status_fail(RUEDA_ERR_CONFIG, "RUEDA_TRANSPORT=%s is not auto, shm or tcp",
                            transport);
+    const rueda_status fault = fault_parse(e->settings.fault.text, &e->fault);
+    if (fault != RUEDA_OK)
+        return fault;
     const char *kernel = e->settings.kernel.text;
     e->kernel = strcmp(kernel, "auto") == 0 ? kernel_table_best() : kernel_table_named(kernel);
     if (e->kernel == NULL)

@@ -89,6 +89,7 @@ struct engine {
     timeline timeline;
     trace trace;           /* the driver writes it */
     plan_algorithm forced; /* RUEDA_ALGORITHM */
+    fault fault;           /* RUEDA_FAULT */
     bool crowded;          /* more ranks than cores here: give the core away early */
 
     pthread_mutex_t sets_lock;

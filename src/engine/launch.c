@@ -167,27 +167,30 @@ static rueda_status start(engine *e, operation *o, const record *r, const plan *
 {
     process_set *s = o->set;
     const signature *sig = &r->agreed;
+    const uint64_t number = s->next_number++;
     const bool average = sig->op == RUEDA_AVERAGE &&
                          (o->kind == SIGNATURE_ALLREDUCE || o->kind == SIGNATURE_REDUCESCATTER);
     const double postscale = average ? sig->postscale / s->size : sig->postscale;
     const bool divides = average && postscale != 1.0 && sig->dtype < RUEDA_F16;
-    const exec_launch launch = {.plan = p,
-                                .channel = s->channels[o->channel],
-                                .scratch = &s->scratch[o->channel],
-                                .sequence = s->begun[o->channel],
-                                .number = s->next_number++,
-                                .dtype = (rueda_dtype)sig->dtype,
-                                .op = kernel_ops[sig->op],
-                                .prescale = stands_in(o) ? 1.0 : sig->prescale,
-                                .postscale = postscale,
-                                .divisor = divides ? s->size / sig->postscale : 0,
-                                .tensors = o->tensors,
-                                .tensor_count = o->count,
-                                .in = in,
-                                .out = out,
-                                .largest = largest,
-                                .stream = streams(o),
-                                .trace = trace_if_on(&e->trace)};
+    const exec_launch launch = {
+        .plan = p,
+        .channel = s->channels[o->channel],
+        .scratch = &s->scratch[o->channel],
+        .sequence = s->begun[o->channel],
+        .number = number,
+        .dtype = (rueda_dtype)sig->dtype,
+        .op = kernel_ops[sig->op],
+        .prescale = stands_in(o) ? 1.0 : sig->prescale,
+        .postscale = postscale,
+        .divisor = divides ? s->size / sig->postscale : 0,
+        .tensors = o->tensors,
+        .tensor_count = o->count,
+        .in = in,
+        .out = out,
+        .largest = largest,
+        .stream = streams(o),
+        .trace = trace_if_on(&e->trace),
+        .fault = fault_for(&e->fault, (uint32_t)e->who.rank, s->group.set, number)};
     o->decided_ns = e->decided_ns;
     const rueda_status status = exec_start(&o->exec, &launch, e->kernel);
     if (status != RUEDA_OK)

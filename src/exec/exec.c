@@ -256,10 +256,13 @@ static rueda_status run_tick(exec_op *o, bool *blocked, bool *moved)
     while (o->step < phase->count) {
         const plan_step *step = &steps[o->step];
         if (has_piece(o, step)) {
+            if (o->bound.fault != NULL)
+                fault_before_step(o->bound.fault, o->executed, o->bound.channel->group->job);
             const rueda_status status = run_step(o, step, blocked, moved);
             if (status != RUEDA_OK || *blocked)
                 return status;
             *moved = true;
+            o->executed++;
         }
         o->step++;
     }

@@ -10,6 +10,7 @@
 #ifndef RUEDA_EXEC_H
 #define RUEDA_EXEC_H
 
+#include "exec/fault.h"
 #include "kernel/kernel.h"
 #include "observe/trace.h"
 #include "plan/plan.h"
@@ -63,6 +64,7 @@ typedef struct exec_launch {
     uint64_t largest;            /* elements of the largest chunk on any rank; not 0 with chunks */
     bool stream;                 /* results are too large to stay in a cache */
     trace *trace;                /* told of every tick; NULL: nobody is */
+    fault *fault;                /* RUEDA_FAULT, if it is meant for this operation; else NULL */
 } exec_launch;
 
 typedef struct exec_message exec_message;
@@ -86,6 +88,7 @@ typedef struct exec_op {
 
     bool traces_ticks; /* each tick is told to the trace, not the end alone */
     uint32_t tries;    /* of the tick, in vain */
+    uint64_t executed; /* steps, for a fault */
 
     exec_message *messages; /* started, not yet fenced */
     uint32_t message_count, message_capacity;
