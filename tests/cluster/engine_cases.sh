@@ -99,4 +99,23 @@ case_a_host_is_cut_off() {
     contains err 'rank 2 is lost: it has not answered'
 }
 
+# A rank whose clock is far off stands where it belongs in a timeline of all ranks.
+case_one_clock_for_all_ranks() {
+    unshare -T --monotonic 5000 --fork true 2>/dev/null || skip "no time namespaces here"
+    cat >rank.sh <<END
+[ "\$RUEDA_RANK" = 0 ] || exec unshare -T --monotonic 5000 --fork "$worker" 1
+exec "$worker" 1
+END
+    run 0 --tcp -np 2 --timeline all.json -x RUEDA_TIMELINE_ALL_RANKS=1 sh rank.sh
+    all_right 2
+    /usr/bin/python3 - <<'END' || fail "the clocks differ"
+import json
+events = [e for e in json.load(open("all.json")) if "ts" in e]
+spans = [[e["ts"] for e in events if e["tid"] == rank] for rank in (0, 1)]
+assert all(spans), "a rank is missing"
+apart = abs(max(spans[0]) - max(spans[1]))
+assert apart < 1e6, f"the ranks end {apart} us apart"
+END
+}
+
 run_case "$1"

@@ -111,6 +111,10 @@ int main(int argc, char **argv)
             break;
         failed = combine_all(data, vectors);
     }
+    for (int r = 0; r < rueda_size(); r++)
+        free(vectors[r]);
+    free(vectors);
+    free(data);
     if (failed)
         return failed;
     printf("rank %d of %d, local %d of %d, cross %d of %d: right\n", rueda_rank(), rueda_size(),
