@@ -383,6 +383,29 @@ static void a_flood_is_refused_and_counted(void **state)
 
 /* ---- Trouble of our own ---------------------------------------------------------------------- */
 
+static int lowest_free_descriptor(void)
+{
+    const int fd = dup(0);
+    close(fd);
+    return fd;
+}
+
+static void a_guest_is_gone_while_a_child_holds_a_copy(void **state)
+{
+    (void)state;
+    const int fd = test_stranger(&at), accepted = lowest_free_descriptor();
+    until_noticed(start_ns);
+    const int copy = dup(accepted); /* as a child that has not forgotten it yet would */
+    assert_true(copy >= 0);
+    say(fd, "garbage", 7);
+    until_noticed(start_ns);
+    assert_int_equal(net_door_refusals(door)->garbage, 1);
+    say(fd, "more", 4);
+    assert_false(is_readable(net_door_fd(door)));
+    assert_turned_away(fd);
+    close(copy);
+}
+
 static void running_out_of_descriptors_pauses_the_door(void **state)
 {
     (void)state;
@@ -390,9 +413,7 @@ static void running_out_of_descriptors_pauses_the_door(void **state)
     getrlimit(RLIMIT_NOFILE, &before);
     const int fd = test_stranger(&at);
     test_wait(net_door_fd(door), POLLIN, -1, 0);
-    const int next = dup(0); /* the lowest that is free */
-    close(next);
-    low = (struct rlimit){(rlim_t)next, before.rlim_max};
+    low = (struct rlimit){(rlim_t)lowest_free_descriptor(), before.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
     assert_null(net_door_progress(door, start_ns));
     const bool spins = is_readable(net_door_fd(door));
@@ -493,6 +514,7 @@ int main(void)
         DOOR_TEST(strangers_cannot_push_out_who_is_proving),
         DOOR_TEST(even_credible_guests_cannot_block_the_door),
         DOOR_TEST(a_flood_is_refused_and_counted),
+        DOOR_TEST(a_guest_is_gone_while_a_child_holds_a_copy),
         DOOR_TEST(running_out_of_descriptors_pauses_the_door),
         DOOR_TEST(each_kind_is_logged_once_with_its_address),
     };
