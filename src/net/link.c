@@ -292,7 +292,8 @@ void net_link_set_buffers(net_link *link, size_t bytes)
 /* ---- End ------------------------------------------------------------------------------------- */
 
 /* A close with unread bytes would reset the connection, and the other end could lose what we sent.
- * An unproved connection is reset on purpose: it leaves nothing behind in the system. */
+ * An unproved connection is reset on purpose: it leaves nothing behind in the system. Shutting down
+ * tells the other end also while a forked child still holds a copy of the descriptor. */
 static void close_socket(const net_link *link)
 {
     const struct linger reset = {.l_onoff = 1};
@@ -300,6 +301,7 @@ static void close_socket(const net_link *link)
         (void)!recv(link->fd, NULL, DISCARD_BYTES, MSG_TRUNC | MSG_DONTWAIT);
     else
         setsockopt(link->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    shutdown(link->fd, SHUT_WR);
     close(link->fd);
 }
 

@@ -278,6 +278,26 @@ static void close_with_unread_bytes(pair *p)
 }
 TEST_WITH_ALL_WAYS(unread_bytes_do_not_reset_the_link, close_with_unread_bytes)
 
+/* Even what the other host has not yet taken: the system goes on sending after the close. */
+static void a_close_does_not_throw_away_what_is_on_its_way(void **state)
+{
+    (void)state;
+    static uint8_t piece[PIECE_MAX];
+    pair p = open_pair(&ways[0]);
+    send_all(p.b, "never read");
+    uint64_t left = fill(&p);
+    assert_false(net_link_flushed(p.a));
+    net_link_close(p.a);
+    ssize_t received;
+    while ((received = net_link_receive(p.b, piece, sizeof piece)) >= 0) {
+        left -= (uint64_t)received;
+        if (received == 0)
+            test_wait(net_link_fd(p.b), POLLIN, -1, 0);
+    }
+    assert_int_equal(left, 0);
+    net_link_close(p.b);
+}
+
 static void reset(net_link *link)
 {
     const struct linger now = {.l_onoff = 1};
@@ -315,6 +335,7 @@ int main(void)
         cmocka_unit_test(a_link_is_flushed_when_the_other_host_has_it_all),
         cmocka_unit_test(what_was_sent_before_the_end_arrives),
         cmocka_unit_test(unread_bytes_do_not_reset_the_link),
+        cmocka_unit_test(a_close_does_not_throw_away_what_is_on_its_way),
         cmocka_unit_test(a_reset_breaks_the_link),
         cmocka_unit_test(what_arrived_before_a_failed_send_is_delivered),
     };
