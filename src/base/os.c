@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -17,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#define LARGE_PAGE ((size_t)2 << 20)
 #define SHORT_TURN_NS 100000 /* the least the kernel grants */
 #define HUMBLE_NICE 19       /* a hundredth of a core that is busy */
 
@@ -182,6 +184,17 @@ bool os_process_dead(int process_fd)
 {
     struct pollfd poll_fd = {process_fd, POLLIN, 0};
     return process_fd >= 0 && poll(&poll_fd, 1, 0) == 1;
+}
+
+void *os_large_alloc(size_t bytes)
+{
+    if (bytes < 2 * LARGE_PAGE)
+        return aligned_alloc(OS_CACHE_LINE, (bytes + OS_CACHE_LINE - 1) / OS_CACHE_LINE * OS_CACHE_LINE);
+    const size_t whole = (bytes + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE;
+    void *memory = aligned_alloc(LARGE_PAGE, whole);
+    if (memory != NULL)
+        madvise(memory, whole, MADV_HUGEPAGE);
+    return memory;
 }
 
 void os_machine_name(char *name, size_t size)

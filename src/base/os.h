@@ -73,6 +73,10 @@ void os_shared_discard(int fd, uint64_t offset, uint64_t bytes);
 rueda_status os_shared_map(int fd, uint64_t bytes, void **base);
 void os_unmap(void *base, uint64_t bytes);
 
+/* Memory for large, long-lived buffers, in large pages where the system has them; given back with free.
+ * Aligned to a cache line at least; NULL: there is none. */
+void *os_large_alloc(size_t bytes);
+
 /* A name that is the same for all processes of this machine and network namespace, and for no others:
  * those that can hand each other shared memory. */
 void os_machine_name(char *name, size_t size);

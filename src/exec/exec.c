@@ -102,7 +102,7 @@ static rueda_status take_scratch(exec_op *o)
     const size_t needed = round_up((last->offset + last->count) * o->element + 1, OS_CACHE_LINE);
     if (s->bytes < needed) {
         exec_scratch_free(s);
-        s->memory = aligned_alloc(OS_CACHE_LINE, needed);
+        s->memory = os_large_alloc(needed);
         if (s->memory == NULL)
             return status_fail(RUEDA_ERR_MEMORY, "no %zu bytes for the work of an operation",
                                needed);
