@@ -14,7 +14,8 @@
 #include "plan/plan.h"
 #include "transport/transport.h"
 
-#define EXEC_TICK_BITS 24 /* ticks of one operation fit in so many bits */
+#define EXEC_TICK_BITS 24   /* ticks of one operation fit in so many bits */
+#define EXEC_DOT_BLOCK 8192 /* bytes; a dot product is the sum over such blocks, in order */
 
 /* One tensor of a (fused) operation. Offsets and counts are elements of the operation's space. */
 typedef struct exec_tensor {
