@@ -121,8 +121,9 @@ void net_link_forget(net_link *link);
 
 /* ---- The door -------------------------------------------------------------------------------- */
 
-#define NET_GUESTS 64                        /* connections whose proof is under way */
-#define NET_GUEST_LIMIT_NS UINT64_C(5000000000) /* a guest that has not proved itself by then goes */
+#define NET_GUESTS 64 /* connections whose proof is under way */
+#define NET_GUEST_LIMIT_NS                                                                         \
+    UINT64_C(5000000000) /* a guest that has not proved itself by then goes */
 
 /* How many were refused and why, since the door was opened. */
 typedef struct net_refusals {
@@ -147,7 +148,7 @@ uint64_t net_door_deadline(const net_door *door);
 /* The caller found an admitted link to be of no use (its purpose): closes it and counts it. */
 void net_door_refuse(net_door *door, net_link *link);
 const net_refusals *net_door_refusals(const net_door *door);
-void net_door_close(net_door *door); /* NULL is allowed */
+void net_door_close(net_door *door);  /* NULL is allowed */
 void net_door_forget(net_door *door); /* as net_link_forget */
 
 #endif
