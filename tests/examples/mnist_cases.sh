@@ -1,6 +1,7 @@
 #!/bin/sh
 # The MNIST example from outside. `mnist_cases.sh NAME` runs case_NAME.
-. "$(dirname "$0")/../cli/common.sh"
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/../cli/common.sh"
 mnist=${TEST_MNIST:?names the program}
 data=${TEST_DATA:?names the folder with the images}
 
@@ -62,6 +63,12 @@ case_workers_equal_ranks_to_the_bit_adasum() {
 
 case_workers_equal_ranks_to_the_bit_average() {
     workers_equal_ranks_to_the_bit average
+}
+
+# TEST_PYTHON names a Python that has PyTorch; without one the test is skipped.
+case_gradient_is_that_of_pytorch() {
+    exec "${TEST_PYTHON:-python3}" "$here/mnist_gradient.py" "$here/../../examples/c/mnist/pytorch" \
+        "$data" "${TEST_GRADIENT:?names the program that writes a gradient}"
 }
 
 case_learns_in_seconds() {
