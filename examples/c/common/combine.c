@@ -53,30 +53,34 @@ static products multiply(size_t count, const float *a, const float *b)
 }
 
 /* a ← Adasum(a, b): each gives up half of what it shares with the other. Orthogonal vectors add,
- * equal ones average. */
-static void adasum(size_t count, float *a, const float *b)
+ * equal ones average. Returns ‖a‖² + ‖b‖². */
+static double adasum(size_t count, float *a, const float *b)
 {
     const products p = multiply(count, a, b);
     const float keep_a = p.aa == 0 ? 1 : (float)(1 - p.ab / (2 * p.aa));
     const float keep_b = p.bb == 0 ? 1 : (float)(1 - p.ab / (2 * p.bb));
     for (size_t i = 0; i < count; i++)
         a[i] = keep_a * a[i] + keep_b * b[i];
+    return p.aa + p.bb;
 }
 
-static void add(size_t count, float *a, const float *b)
+static double add(size_t count, float *a, const float *b)
 {
     for (size_t i = 0; i < count; i++)
         a[i] += b[i];
+    return 0;
 }
 
-void combine_workers(rueda_op op, const subject *about, float *const *updates, int workers)
+void combine_workers(rueda_op op, const subject *about, float *const *updates, int workers,
+                     double *norms)
 {
     for (int span = 1; span < workers; span *= 2) {
         for (int i = 0; i < workers; i += 2 * span) {
             for (int t = 0; t < about->tensors; t++) { /* each has directions of its own */
                 const tensor_place *place = &about->places[t];
-                (op == RUEDA_ADASUM ? adasum : add)(place->count, updates[i] + place->offset,
-                                                    updates[i + span] + place->offset);
+                float *a = updates[i] + place->offset, *b = updates[i + span] + place->offset;
+                const double both = (op == RUEDA_ADASUM ? adasum : add)(place->count, a, b);
+                norms[t] += span == 1 ? both : 0; /* of the workers, not of what was combined */
             }
         }
     }
@@ -84,7 +88,7 @@ void combine_workers(rueda_op op, const subject *about, float *const *updates, i
 
 /* ---- Orthogonality --------------------------------------------------------------------------- */
 
-void add_norms(const subject *about, const float *update, double *norms)
+static void add_norms(const subject *about, const float *update, double *norms)
 {
     for (int t = 0; t < about->tensors; t++) {
         const tensor_place *place = &about->places[t];

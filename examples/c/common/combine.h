@@ -10,11 +10,10 @@
 #include <rueda.h>
 
 /* Combines all into updates[0], the others are overwritten; each tensor by itself. Averages are only
- * summed here: the caller divides once, at the end. `workers` is a power of two. */
-void combine_workers(rueda_op op, const subject *about, float *const *updates, int workers);
-
-/* Adds the squared norm of each tensor of an update to `norms`. */
-void add_norms(const subject *about, const float *update, double *norms);
+ * summed here: the caller divides once, at the end. `workers` is a power of two. With Adasum and more
+ * than one worker the squared norms of their updates are added to `norms`, for each tensor. */
+void combine_workers(rueda_op op, const subject *about, float *const *updates, int workers,
+                     double *norms);
 
 /* ‖combined‖² / Σ‖update of a worker‖², for all and for each tensor, from the squared norms. */
 void measure_orthogonality(const subject *about, const float *combined, const double *norms,

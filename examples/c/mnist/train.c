@@ -55,11 +55,8 @@ static void work(trainer *t, int w, int step_of_epoch, double rate)
     t->sums.loss += network_forward(t->net, t->parameters, &correct);
     t->sums.correct += correct;
     network_backward(t->net, t->parameters, t->updates[w]);
-    if (t->op != RUEDA_ADASUM)
-        return;
-    optimizer_update(NETWORK_PARAMETERS, rate, t->velocities[w], t->updates[w], t->updates[w]);
-    if (t->local > 1)
-        add_norms(&network_subject, t->updates[w], t->sums.norms);
+    if (t->op == RUEDA_ADASUM)
+        optimizer_update(NETWORK_PARAMETERS, rate, t->velocities[w], t->updates[w], t->updates[w]);
 }
 
 /* 2: all workers' updates become one. Both operations are under way together. */
@@ -71,7 +68,8 @@ static rueda_status combine(trainer *t)
     rueda_options options = RUEDA_OPTIONS(t->op);
     rueda_request *requests[2] = {NULL, NULL};
 
-    combine_workers(t->op, &network_subject, t->updates, t->local); /* those inside this process */
+    /* those inside this process */
+    combine_workers(t->op, &network_subject, t->updates, t->local, t->sums.norms);
     if (t->op == RUEDA_AVERAGE)
         options.postscale = 1.0 / t->local; /* they were only summed */
     rueda_status status = rueda_grouped_allreduce(t->tensors, TENSORS, &options, &requests[0]);
