@@ -33,7 +33,7 @@ typedef struct step_record {
 
 typedef enum run_outcome {
     RUN_TRAINED,
-    RUN_GUESSES,  /* at the end it is no better than guessing */
+    RUN_GUESSES,  /* at the end it is hardly better than guessing */
     RUN_DIVERGED, /* the loss rose far above that of guessing, or is no longer a number */
 } run_outcome;
 
@@ -43,7 +43,7 @@ typedef struct run_summary {
     int ranks, workers, epochs;
     int steps; /* done; fewer than planned if the loss is no longer a number */
     run_outcome outcome;
-    double worst; /* the largest loss, as a running mean, and when it was */
+    double worst; /* the largest loss of a step, and which one it was */
     int worst_step;
     double loss;                      /* at the end, as a running mean */
     double test[MAX_EPOCHS];          /* after each epoch */

@@ -37,7 +37,7 @@ static rueda_status share_parameters(trainer *t)
     return rueda_broadcast(&tensor, &options, NULL);
 }
 
-/* Every rank shuffles all lines in the same way; worker w takes the w-th part. */
+/* Every rank shuffles all lines in the same way; of those of a step worker w takes the w-th part. */
 static void shuffle(trainer *t, int epoch)
 {
     random_state random = random_stream((uint64_t)t->o->run.seed, SHUFFLE_STREAM + (uint64_t)epoch);
@@ -88,7 +88,7 @@ static void differentiate_pair(trainer *t, float *tables, double rate, const pai
 static void work_lines(trainer *t, int w, int step_of_epoch, double rate, float *tables,
                        pair_function *function)
 {
-    const int first = (t->rank * t->local + w) * t->share + step_of_epoch * t->lines;
+    const int first = (step_of_epoch * t->workers + t->rank * t->local + w) * t->lines;
     for (int i = first; i < first + t->lines; i++) {
         const uint64_t place =
             (uint64_t)t->epoch * (uint64_t)t->text->lines + (uint64_t)t->order[i];
@@ -264,18 +264,17 @@ static bool is_due(const trainer *t, const step_record *r, bool epoch_ends)
 
 static rueda_status run(trainer *t, log_file *log, progress *show, run_summary *s)
 {
-    const int steps = t->share / t->lines; /* of an epoch */
     step_record r = {.steps = t->steps, .accuracy = NAN};
     for (int epoch = 0; epoch < s->epochs; epoch++) {
         shuffle(t, epoch);
         r.epoch = epoch + 1;
-        for (int step = 0; step < steps; step++) {
+        for (int step = 0; step < t->epoch_steps; step++) {
             r.step++;
             r.test = NAN;
             const rueda_status status = train_step(t, step, &r);
             if (status != RUEDA_OK)
                 return status;
-            if (is_due(t, &r, step + 1 == steps || !isfinite(r.loss)))
+            if (is_due(t, &r, step + 1 == t->epoch_steps || !isfinite(r.loss)))
                 r.test = test(t);
             summary_step(s, &t->about, &r);
             log_step(log, &r);

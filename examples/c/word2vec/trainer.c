@@ -88,9 +88,9 @@ bool trainer_init(trainer *t, const settings *o, const corpus *text)
     *t = (trainer){.o = o, .text = text, .rank = rueda_rank()};
     t->local = (int)o->run.workers_per_rank;
     t->workers = rueda_size() * t->local;
-    t->share = text->lines / t->workers;
     t->lines = choose_lines(o, t->workers);
-    t->steps = t->share / t->lines * (int)o->run.epochs;
+    t->epoch_steps = text->lines / t->lines / t->workers;
+    t->steps = t->epoch_steps * (int)o->run.epochs;
     t->table = (size_t)text->words.count * (size_t)o->size;
     if (!take_memory(t))
         return false;

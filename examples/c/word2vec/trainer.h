@@ -24,8 +24,8 @@ typedef struct trainer {
     int rank, workers; /* all workers of all ranks */
     int local;         /* those of this rank: rank · local, rank · local + 1, … */
     int lines;         /* of a worker in a step */
-    int share;         /* and in an epoch */
     int steps;         /* in the whole run */
+    int epoch_steps;   /* in an epoch */
     int epoch;         /* from 0 */
     int *order;        /* of the lines in this epoch, the same on all ranks */
     sampler negatives;
