@@ -1,7 +1,7 @@
 """chart.py: line charts as SVG, with nothing but the standard library.
 
 A figure is a row of panels that share their vertical axis and their legend. Values below the vertical
-range are drawn on its lower edge as triangles with their number, so that nothing vanishes.
+range are triangles on its lower edge, so that nothing vanishes.
 """
 
 import math
@@ -11,8 +11,8 @@ from html import escape
 FONT = "font-family='Helvetica, Arial, sans-serif'"
 INK, FAINT, GRID = "#222222", "#666666", "#e4e4e4"
 COLORS = {"adasum": "#0072b2", "average": "#d55e00", "sum": "#7a7a7a"}  # told apart by everyone
-LEFT, TOP, BOTTOM, GAP = 62, 66, 78, 22
-PANEL_W, PANEL_H = 250, 250
+LEFT, TOP, BOTTOM, GAP = 62, 66, 78, 32
+PANEL_H = 250
 
 
 @dataclass
@@ -65,53 +65,63 @@ def line(x1, y1, x2, y2, color, width=1.0, dashes=""):
 
 
 class Figure:
-    def __init__(self, title, x, y, panels):
-        self.title, self.x, self.y, self.panels = title, x, y, panels
+    def __init__(self, title, x, y, panels, panel_width=250):
+        self.title, self.x, self.y, self.panels, self.width = title, x, y, panels, panel_width
 
     def place(self, index, value_x, value_y):
-        left = LEFT + index * (PANEL_W + GAP)
+        left = LEFT + index * (self.width + GAP)
         part = min(max(self.y.part(value_y), 0), 1)
-        return left + self.x.part(value_x) * PANEL_W, TOP + (1 - part) * PANEL_H
+        return left + self.x.part(value_x) * self.width, TOP + (1 - part) * PANEL_H
 
     def frame(self, index, panel):
-        left = LEFT + index * (PANEL_W + GAP)
+        left = LEFT + index * (self.width + GAP)
         bottom = TOP + PANEL_H
-        parts = [text(left + PANEL_W / 2, TOP - 10, panel.title, 13, weight="bold")]
+        parts = [text(left + self.width / 2, TOP - 10, panel.title, 13, weight="bold")]
         for value, words in self.y.ticks:
             _, y = self.place(index, self.x.low, value)
-            parts.append(line(left, y, left + PANEL_W, y, GRID))
+            parts.append(line(left, y, left + self.width, y, GRID))
             if index == 0:
                 parts.append(text(left - 7, y + 4, words, 11, "end", FAINT))
         for value, words in self.x.ticks:
             x, _ = self.place(index, value, self.y.low)
             parts.append(line(x, bottom, x, bottom + 4, FAINT))
             parts.append(text(x, bottom + 17, words, 11, color=FAINT))
-        parts.append(line(left, bottom, left + PANEL_W, bottom, FAINT))
-        parts.append(text(left + PANEL_W / 2, bottom + 36, self.x.label, 12, color=FAINT))
+        parts.append(line(left, bottom, left + self.width, bottom, FAINT))
+        parts.append(text(left + self.width / 2, bottom + 36, self.x.label, 12, color=FAINT))
         for value, words in panel.levels:
             _, y = self.place(index, self.x.low, value)
-            parts.append(line(left, y, left + PANEL_W, y, INK, 1.2, "2 3"))
-            parts.append(text(left + PANEL_W - 3, y - 5, words, 11, "end"))
+            parts.append(line(left, y, left + self.width, y, INK, 1.2, "2 3"))
+            parts.append(text(left + self.width - 3, y - 5, words, 11, "end"))
         return parts
 
+    def strokes(self, points):
+        """The points as connected runs. From one that lies below the range to the next that does
+        there is nothing to see between them: no line is drawn."""
+        runs, before = [], None
+        for point in points:
+            below = point[1] < self.y.low
+            if before is None or (below and before):
+                runs.append([])
+            runs[-1].append(point)
+            before = below
+        return runs
+
     def curve(self, index, series):
-        spots = [self.place(index, x, y) for x, y in series.points]
-        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in spots)
+        parts = []
         dashes = f" stroke-dasharray='{series.dashes}'" if series.dashes else ""
-        parts = [
-            f"<polyline points='{path}' fill='none' stroke='{series.color}' "
-            f"stroke-width='{series.width}' stroke-linejoin='round'{dashes}/>"
-        ]
-        for (x, y), (_, value) in zip(spots, series.points):
-            if not series.markers:
-                continue
-            if value < self.y.low:
-                parts.append(
-                    f"<path d='M{x - 5:.1f},{y - 9:.1f} h10 l-5,9 z' fill='{series.color}'/>"
-                )
-                parts.append(text(x, y - 13, f"{value:.0f}", 10, color=series.color))
+        for run in self.strokes(series.points):
+            path = " ".join("{:.1f},{:.1f}".format(*self.place(index, x, y)) for x, y in run)
+            parts.append(
+                f"<polyline points='{path}' fill='none' stroke='{series.color}' "
+                f"stroke-width='{series.width}' stroke-linejoin='round'{dashes}/>"
+            )
+        for point in series.points if series.markers else []:
+            x, y = self.place(index, *point)
+            if point[1] < self.y.low:
+                shape = f"<path d='M{x - 5:.1f},{y - 5:.1f} h10 l-5,9 z' fill='{series.color}'/>"
             else:
-                parts.append(f"<circle cx='{x:.1f}' cy='{y:.1f}' r='3.4' fill='{series.color}'/>")
+                shape = f"<circle cx='{x:.1f}' cy='{y:.1f}' r='3.4' fill='{series.color}'/>"
+            parts.append(shape)
         return parts
 
     def legend(self):
@@ -124,10 +134,13 @@ class Figure:
             parts.append(line(x, y - 4, x + 26, y - 4, series.color, 2.6, series.dashes))
             parts.append(text(x + 32, y, name, 12, "start"))
             x += 56 + 7.2 * len(name)
+        if any(y < self.y.low for panel in self.panels for s in panel.series for _, y in s.points):
+            parts.append(f"<path d='M{x:.1f},{y - 9:.1f} h10 l-5,9 z' fill='{FAINT}'/>")
+            parts.append(text(x + 16, y, f"below {self.y.low:g}", 12, "start"))
         return parts
 
     def svg(self):
-        width = LEFT + len(self.panels) * (PANEL_W + GAP)
+        width = LEFT + len(self.panels) * (self.width + GAP)
         height = TOP + PANEL_H + BOTTOM
         parts = [
             f"<svg xmlns='http://www.w3.org/2000/svg' width='{width}' height='{height}' "

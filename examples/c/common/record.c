@@ -6,8 +6,7 @@
 #define MEMORY 0.95 /* of the running mean of the loss */
 
 /* Times the loss of guessing: */
-#define THROWN 1.5  /* a step this bad has thrown away what was learned, */
-#define BACK 0.25   /* unless the loss ends below this */
+#define THROWN 1.5  /* a step this bad has thrown away what was learned */
 #define HARDLY 0.85 /* a run that ends above this has learned nothing to speak of */
 
 const char *const run_outcome_names[] = {"trained", "guesses", "diverged"};
@@ -30,8 +29,7 @@ static void note_outcome(run_summary *s, const subject *about, const step_record
         s->worst = r->loss;
         s->worst_step = r->step;
     }
-    if (!isfinite(r->loss) ||
-        (s->worst > THROWN * about->guessing && s->loss > BACK * about->guessing))
+    if (!isfinite(r->loss) || (s->worst > THROWN * about->guessing && s->loss > about->recovered))
         s->outcome = RUN_DIVERGED;
     else
         s->outcome = s->loss > HARDLY * about->guessing ? RUN_GUESSES : RUN_TRAINED;

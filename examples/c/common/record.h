@@ -14,6 +14,7 @@ typedef struct subject {
     const char *test;           /* what the test counts: "test accuracy" */
     bool has_accuracy;          /* of the items trained on */
     double guessing;            /* loss of a program that only guesses */
+    double recovered;           /* one that ends below this has found back, whatever happened */
     const tensor_place *places; /* of the tensors whose steps are combined */
     int tensors;
 } subject;

@@ -51,6 +51,7 @@ const subject network_subject = {.title = "MNIST",
                                  .test = "test accuracy",
                                  .has_accuracy = true,
                                  .guessing = 2.302585, /* ln 10 */
+                                 .recovered = 0.5,
                                  .places = network_tensors,
                                  .tensors = TENSORS};
 

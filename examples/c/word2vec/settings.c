@@ -32,7 +32,7 @@ size_t settings_table(settings *s, option table[MAX_OPTIONS])
         {"--vectors", OPTION_FILE, &s->vectors, "FILE",
          "the words and their vectors at the end, in the text format of word2vec", 0, 0, NULL}};
     const size_t count = sizeof own / sizeof own[0];
-    *s = (settings){.run = {.epochs = 10, .lr = 0.05, .workers_per_rank = 1, .seed = 1},
+    *s = (settings){.run = {.epochs = 5, .lr = 0.05, .workers_per_rank = 1, .seed = 1},
                     .size = 100,
                     .window = 5,
                     .negatives = 5,

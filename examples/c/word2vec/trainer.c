@@ -66,6 +66,7 @@ static void describe(trainer *t)
                          .items = "pairs",
                          .test = "partners found",
                          .guessing = 0.693147 * (double)(1 + t->o->negatives), /* ln 2 for each */
+                         .recovered = 0.45 * (double)(1 + t->o->negatives),
                          .places = t->places,
                          .tensors = TABLES};
     for (int i = 0; t->updates != NULL && i < TABLES; i++)
