@@ -32,6 +32,8 @@ static uint64_t piece_elements(const exec_op *o, const plan_phase *phase)
         bytes = PIECE_LEAST;
     if (bytes > most)
         bytes = most;
+    if (o->bound.plan->layout.adasum && bytes > EXEC_DOT_BLOCK)
+        bytes -= bytes % EXEC_DOT_BLOCK; /* however long pieces are, the blocks are the same */
     return bytes / o->element;
 }
 

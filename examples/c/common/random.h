@@ -1,7 +1,7 @@
 /* random.h: the same random numbers on every machine: ranks that must agree on a shuffle need no
  * message for it. The generator is splitmix64. */
-#ifndef MNIST_RANDOM_H
-#define MNIST_RANDOM_H
+#ifndef EXAMPLES_RANDOM_H
+#define EXAMPLES_RANDOM_H
 
 #include <stdint.h>
 
