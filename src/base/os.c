@@ -163,13 +163,22 @@ bool os_is_open_elsewhere(int fd)
 
 int os_process_open(int pid)
 {
-    return (int)syscall(SYS_pidfd_open, pid, 0);
+    const int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (fd >= 0)
+        return fd;
+    return errno == ESRCH ? OS_PROCESS_GONE : OS_PROCESS_UNKNOWN;
 }
 
 bool os_process_dead(int process_fd)
 {
     struct pollfd poll_fd = {process_fd, POLLIN, 0};
-    return process_fd >= 0 && poll(&poll_fd, 1, 0) == 1;
+    return process_fd == OS_PROCESS_GONE || (process_fd >= 0 && poll(&poll_fd, 1, 0) == 1);
+}
+
+uint64_t os_process_space(void)
+{
+    struct stat space = {0};
+    return stat("/proc/self/ns/pid", &space) == 0 ? space.st_ino : 0;
 }
 
 void os_machine_name(char *name, size_t size)
