@@ -177,19 +177,29 @@ bool os_is_open_elsewhere(int fd)
 
 int os_process_open(int pid)
 {
-    return (int)syscall(SYS_pidfd_open, pid, 0);
+    const int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (fd >= 0)
+        return fd;
+    return errno == ESRCH ? OS_PROCESS_GONE : OS_PROCESS_UNKNOWN;
 }
 
 bool os_process_dead(int process_fd)
 {
     struct pollfd poll_fd = {process_fd, POLLIN, 0};
-    return process_fd >= 0 && poll(&poll_fd, 1, 0) == 1;
+    return process_fd == OS_PROCESS_GONE || (process_fd >= 0 && poll(&poll_fd, 1, 0) == 1);
+}
+
+uint64_t os_process_space(void)
+{
+    struct stat space = {0};
+    return stat("/proc/self/ns/pid", &space) == 0 ? space.st_ino : 0;
 }
 
 void *os_large_alloc(size_t bytes)
 {
     if (bytes < 2 * LARGE_PAGE)
-        return aligned_alloc(OS_CACHE_LINE, (bytes + OS_CACHE_LINE - 1) / OS_CACHE_LINE * OS_CACHE_LINE);
+        return aligned_alloc(OS_CACHE_LINE,
+                             (bytes + OS_CACHE_LINE - 1) / OS_CACHE_LINE * OS_CACHE_LINE);
     const size_t whole = (bytes + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE;
     void *memory = aligned_alloc(LARGE_PAGE, whole);
     if (memory != NULL)

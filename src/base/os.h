@@ -89,8 +89,13 @@ bool os_exchange_files(const char *a, const char *b);
  * the file system cannot tell. */
 bool os_is_open_elsewhere(int fd);
 
-/* A descriptor that becomes readable when the process dies; -1 if the system has none. */
+/* A descriptor that becomes readable when the process dies; OS_PROCESS_GONE: there is no such process
+ * any more; OS_PROCESS_UNKNOWN: the system does not tell. */
+#define OS_PROCESS_UNKNOWN (-1)
+#define OS_PROCESS_GONE (-2)
 int os_process_open(int pid);
 bool os_process_dead(int process_fd);
+/* Process numbers mean the same to processes for which this is the same. */
+uint64_t os_process_space(void);
 
 #endif

@@ -137,6 +137,7 @@ static rueda_status meet(segment *s, const config *settings, const boot_identity
 {
     segment_rank *me = segment_rank_at(s, (uint32_t)who->rank);
     me->pid = (int32_t)getpid();
+    me->process_space = os_process_space();
     me->settings = *settings;
     me->settings.key = (config_text){""};
     os_cpus_allowed(&me->cpus);

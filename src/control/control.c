@@ -188,14 +188,15 @@ bool control_left(const control *c, uint32_t rank)
 
 void control_abort(const control *c, rueda_status status, int rank, const char *text)
 {
-    segment_abort *a = &c->segment->header->abort;
-    uint32_t nobody = 0;
-    if (!atomic_compare_exchange_strong(&a->claimed, &nobody, 1))
-        return;
+    if (control_is_aborted(c))
+        return; /* perhaps by us: what is published must not change */
+    segment_abort *a = &segment_rank_at(c->segment, c->rank)->abort;
     a->status = (uint32_t)status;
     a->rank = rank;
     snprintf(a->text, sizeof a->text, "%s", text);
-    atomic_store(&a->published, 1);
+    uint32_t nobody = 0;
+    if (!atomic_compare_exchange_strong(&c->segment->header->aborted_by, &nobody, c->rank + 1))
+        return;
     if (c->network != NULL)
         network_tell_abort(c->network, a);
     notify_host(c);
@@ -203,9 +204,10 @@ void control_abort(const control *c, rueda_status status, int rank, const char *
 
 rueda_status control_aborted(const control *c)
 {
-    if (!control_is_aborted(c))
+    const uint32_t by = atomic_load(&c->segment->header->aborted_by);
+    if (by == 0)
         return RUEDA_OK;
-    const segment_abort *a = &c->segment->header->abort;
+    const segment_abort *a = &segment_rank_at(c->segment, by - 1)->abort;
     if (c->network != NULL)
         network_tell_abort(c->network, a);
     return status_restore((rueda_status)a->status, a->text);

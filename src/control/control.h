@@ -93,7 +93,7 @@ void control_abort(const control *c, rueda_status status, int rank, const char *
 rueda_status control_aborted(const control *c);
 static inline bool control_is_aborted(const control *c)
 {
-    return atomic_load_explicit(&c->segment->header->abort.published, memory_order_acquire) != 0;
+    return atomic_load_explicit(&c->segment->header->aborted_by, memory_order_acquire) != 0;
 }
 
 #endif

@@ -72,8 +72,8 @@ struct network {
     uint64_t next_beat_ns, last_pump_ns;
     network_clock clock;
 
-    segment_abort heard; /* published: an abort came in */
-    bool told_abort;
+    segment_abort heard; /* an abort that came in */
+    bool has_heard, told_abort;
     int lost;
     const char *lost_why;
 

@@ -292,7 +292,7 @@ void network_tell_abort(network *n, const segment_abort *a)
 
 const segment_abort *network_heard_abort(const network *n)
 {
-    return n->heard.published ? &n->heard : NULL;
+    return n->has_heard ? &n->heard : NULL;
 }
 
 static bool take_abort(network *n, const uint8_t *bytes, size_t size)
@@ -304,12 +304,12 @@ static bool take_abort(network *n, const uint8_t *bytes, size_t size)
     if (memchr(m.text, '\0', sizeof m.text) == NULL || m.status > RUEDA_ERR_INTERNAL ||
         m.status < RUEDA_ERR_ARGUMENT)
         return false;
-    if (n->heard.published)
+    if (n->has_heard)
         return true;
     n->heard.status = m.status;
     n->heard.rank = m.rank;
     memcpy(n->heard.text, m.text, sizeof m.text);
-    n->heard.published = 1;
+    n->has_heard = true;
     return true;
 }
 

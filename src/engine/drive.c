@@ -2,6 +2,7 @@
 #include "engine/engine.h"
 
 #define POLLS_BEFORE_CLOCK 64   /* passes before the first look at the clock */
+#define PASSES_BEFORE_LOOK 1024 /* in which something moved, before the next look for dead peers */
 #define BACKGROUND_SPIN_NS 3000 /* the background thread must not take a core from compute */
 #define SLEEP_MOST_NS UINT64_C(100000000) /* then look for dead peers and stalls */
 #define DOZE_NS 50000                     /* a background driver looks again by itself … */
@@ -95,6 +96,7 @@ static void be_patient(engine *e, patience *p, const rueda_request *until, uint6
         p->since_ns = now;
         p->shares_core = control_shares_core(&e->control);
     }
+    watch_peers(e, now);
     const uint64_t spin = spin_ns(e, p, background);
     const uint64_t yield = background ? 0 : (uint64_t)e->settings.yield_us * 1000;
     const uint64_t idle = now - p->since_ns;
@@ -109,11 +111,13 @@ static void be_patient(engine *e, patience *p, const rueda_request *until, uint6
 void drive(engine *e, const rueda_request *until, uint64_t deadline_ns, bool background)
 {
     patience p = {0};
-    for (;;) {
+    for (uint32_t busy = 1;; busy++) {
         if (until != NULL && request_ended(until))
             return;
         if (engine_step(e)) {
             p = (patience){0};
+            if (busy % PASSES_BEFORE_LOOK == 0)
+                watch_peers(e, os_now_ns());
             if (deadline_ns != UINT64_MAX && os_now_ns() >= deadline_ns)
                 return;
             continue;

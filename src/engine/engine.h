@@ -117,7 +117,7 @@ struct engine {
     operation_list set_operations; /* additions and removals of sets, one after the other */
     rueda_status broken;           /* not OK: everything ends with it */
     char broken_text[STATUS_TEXT_MAX];
-    int *process_fds; /* of the other ranks of this host, to see them die; else -1 */
+    int *process_fds; /* of the other ranks of this host, to see them die; see os.h */
     watch_silence *silences;
     uint64_t next_check_ns, next_stall_ns, next_warning_ns, next_waiting_ns, last_look_ns;
     uint64_t decided_ns; /* when the last round was decided; 0: the timeline was off */
@@ -147,6 +147,7 @@ void engine_let_go(engine *e, const process_set *set); /* NULL is allowed */
 /* progress.c: one pass over everything; true: something moved. */
 bool engine_step(engine *e);
 void engine_break(engine *e, rueda_status status, const char *text);
+void engine_break_all(engine *e, rueda_status status); /* the sentence is the thread's */
 /* Nothing more can be submitted to the set, and what waits for a decision ends. */
 void engine_end_waiting(engine *e, process_set *s, rueda_status status, const char *text);
 void engine_tell_waiters(engine *e);

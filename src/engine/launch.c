@@ -474,7 +474,7 @@ void launch_decided(engine *e, process_set *s, const negotiation_result *result)
         return;
     record **list = malloc(2 * result->count * sizeof *list);
     if (list == NULL) {
-        engine_break(e, RUEDA_ERR_MEMORY, "out of memory to launch operations");
+        engine_break_all(e, status_fail(RUEDA_ERR_MEMORY, "out of memory to launch operations"));
         return;
     }
     memcpy(list, result->decided, result->count * sizeof *list);
@@ -491,10 +491,8 @@ void launch_decided(engine *e, process_set *s, const negotiation_result *result)
             continue;
         }
         status = launch_next(e, s, list + i, result->count - i, list + result->count);
-        if (status != RUEDA_OK) {
-            control_abort(&e->control, status, e->who.rank, status_text());
-            engine_break(e, status, status_text());
-        }
+        if (status != RUEDA_OK)
+            engine_break_all(e, status);
     }
     free(list);
     engine_tell_waiters(e);

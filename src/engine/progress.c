@@ -53,10 +53,12 @@ void engine_break(engine *e, rueda_status status, const char *text)
     engine_tell_waiters(e);
 }
 
-static void break_all_ranks(engine *e, rueda_status status)
+/* Ends everything on all ranks; with what another rank has said, if it was first. */
+void engine_break_all(engine *e, rueda_status status)
 {
     control_abort(&e->control, status, e->who.rank, status_text());
-    engine_break(e, status, status_text());
+    const rueda_status agreed = control_aborted(&e->control);
+    engine_break(e, agreed, status_text());
 }
 
 static void note_join(engine *e, process_set *s, const negotiation_result *result)
@@ -85,7 +87,7 @@ static bool negotiate_set(engine *e, process_set *s)
     const rueda_status status =
         negotiation_progress(&s->negotiation, hold, &moved, &complete, &result);
     if (status != RUEDA_OK) {
-        break_all_ranks(e, status);
+        engine_break_all(e, status);
         return true;
     }
     if (complete) {
@@ -113,7 +115,7 @@ static bool run_operation(engine *e, operation *o, bool *moved)
     const rueda_status status =
         exec_run(&o->exec, o->large ? TICKS_LARGE : TICKS_SMALL, &result, moved);
     if (status != RUEDA_OK) {
-        break_all_ranks(e, status);
+        engine_break_all(e, status);
         *moved = true;
         return false; /* engine_break has ended it with all others */
     }
@@ -152,7 +154,7 @@ static bool run_set_operation(engine *e)
     if (!o->started) {
         const rueda_status status = sets_begin(e, o);
         if (status != RUEDA_OK) {
-            break_all_ranks(e, status);
+            engine_break_all(e, status);
             return true;
         }
         o->started = true;

@@ -17,10 +17,12 @@ rueda_status watch_open(engine *e)
     e->silences = calloc((size_t)e->who.size, sizeof *e->silences);
     if (e->process_fds == NULL || e->silences == NULL)
         return status_fail(RUEDA_ERR_MEMORY, "out of memory in rueda_init");
+    const uint64_t space = os_process_space();
     for (int r = 0; r < e->who.size; r++) {
-        e->process_fds[r] = -1;
-        if (r != e->who.rank && control_is_local(&e->control, (uint32_t)r))
-            e->process_fds[r] = os_process_open(segment_rank_at(&e->segment, (uint32_t)r)->pid);
+        const segment_rank *rank = segment_rank_at(&e->segment, (uint32_t)r);
+        const bool known = r != e->who.rank && control_is_local(&e->control, (uint32_t)r) &&
+                           rank->process_space == space;
+        e->process_fds[r] = known ? os_process_open(rank->pid) : OS_PROCESS_UNKNOWN;
     }
     return RUEDA_OK;
 }
@@ -67,8 +69,7 @@ static bool has_left(const engine *e, int rank)
 static void look_for_dead(engine *e)
 {
     for (int r = 0; r < e->who.size; r++) {
-        if (e->process_fds[r] < 0 || has_left(e, r) || !os_process_dead(e->process_fds[r]) ||
-            has_left(e, r))
+        if (has_left(e, r) || !os_process_dead(e->process_fds[r]) || has_left(e, r))
             continue;
         lose(e, r, e->control.network == NULL ? "it died" : "it died or was cut off");
         return;

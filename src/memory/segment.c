@@ -60,7 +60,7 @@ rueda_status segment_create(segment *s, const config *settings, uint32_t ranks, 
         return close(made.fd), status;
     made.base = base;
     made.header = base;
-    memcpy(base, &h, offsetof(segment_header, abort));
+    memcpy(base, &h, offsetof(segment_header, aborted_by));
     *s = made;
     return RUEDA_OK;
 }

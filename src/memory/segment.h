@@ -4,7 +4,8 @@
  * the rank's header, and for each process set its contributions to negotiation and its channels
  * (flag, sums, addresses, slots, message rings), and last the heap of rueda_alloc. Every word is
  * written by the area's owner only, except bells (rung by peers), the consumed counts of rings
- * (written by the reader), user memory that a plan PUTs into, and the abort record.
+ * (written by the reader), user memory that a plan PUTs into, and the header's word that
+ * names whose abort counts.
  * Areas start a non-power-of-two distance apart, plus some cache lines: equal low address bits on
  * all ranks cost several times in the caches.
  * Invariant: offsets follow from the header alone; the file never shrinks.
@@ -16,7 +17,7 @@
 #include "base/os.h"
 
 #define SEGMENT_MAGIC 0x61646575 /* "ueda" */
-#define SEGMENT_VERSION 2
+#define SEGMENT_VERSION 3
 #define SEGMENT_NEWS_BYTES                                                                         \
     16384                     /* description of new tensors in one round, beside 8 bytes a rank */
 #define SEGMENT_SUMS 512      /* tensors of one Adasum operation */
@@ -24,12 +25,11 @@
 #define SEGMENT_RING_BYTES 65536 /* message bytes in flight between two ranks on one channel */
 #define SEGMENT_ABORT_TEXT 400
 
-/* What a rank tells by ending the job for all; `claimed` is taken once. */
+/* What a rank tells by ending the job for all. It is written to the rank's own area first: a rank that
+ * dies or stops meanwhile is in nobody's way. */
 typedef struct segment_abort {
-    _Atomic uint32_t claimed;
-    _Atomic uint32_t published; /* the fields below are there */
-    uint32_t status;            /* rueda_status */
-    int32_t rank;               /* the culprit */
+    uint32_t status; /* rueda_status */
+    int32_t rank;    /* the culprit */
     char text[SEGMENT_ABORT_TEXT];
 } segment_abort;
 
@@ -38,8 +38,8 @@ typedef struct segment_header {
     uint64_t generation;
     uint32_t ranks, channels, cache_words, zero;
     uint64_t slot_bytes, heap_bytes;
-    uint64_t bytes; /* of the whole file */
-    _Alignas(OS_CACHE_LINE) segment_abort abort;
+    uint64_t bytes;                                      /* of the whole file */
+    _Alignas(OS_CACHE_LINE) _Atomic uint32_t aborted_by; /* rank + 1 whose abort counts; 0: none */
 } segment_header;
 
 /* One line for sleeping and waking, so that ringing a bell touches nothing else. */
@@ -55,8 +55,10 @@ typedef struct segment_rank {
     segment_bell bell;
     _Alignas(OS_CACHE_LINE) _Atomic uint32_t state; /* segment_state */
     int32_t pid;
+    uint64_t process_space; /* in which the number is valid */
     _Atomic uint64_t beats; /* grows while the rank lives and runs */
     os_cpus cpus;           /* where it may run */
+    segment_abort abort;    /* complete when the header names the rank */
     config settings;
 } segment_rank;
 

@@ -68,7 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     network *n = open_network();
     tree_link from = {.rank = 0};
-    n->heard.published = 0;
+    n->has_heard = false;
     /* we play rank 2, whose part is kept: the set has been made with its rank */
     static const uint16_t other[] = {2};
     n->sets[0].ranks = other;

@@ -167,22 +167,24 @@ static void run_rank(const job *j, int rank, int number)
     exit(EXIT_SUCCESS);
 }
 
-static void open_board(int ranks)
+static bool open_board(int ranks)
 {
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    assert_true(shared != MAP_FAILED);
+    if (shared == MAP_FAILED)
+        return false;
     pthread_barrierattr_t attributes;
     pthread_barrierattr_init(&attributes);
     pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
     pthread_barrier_init(&shared->meeting, &attributes, (unsigned)ranks);
     pthread_barrierattr_destroy(&attributes);
+    return true;
 }
 
 /* Why a rank that has ended was not meant to end like this, or NULL. */
 static const char *complaint(const job *j, int rank, int status, char *text, size_t bytes)
 {
-    const bool dies = (j->killed >> rank & 1) != 0;
-    if (WIFSIGNALED(status) && (!dies || WTERMSIG(status) != SIGKILL))
+    const bool dies = (j->killed >> rank & 1) != 0, may_die = (j->may_die >> rank & 1) != 0;
+    if (WIFSIGNALED(status) && ((!dies && !may_die) || WTERMSIG(status) != SIGKILL))
         snprintf(text, bytes, "ended by signal %d (%s)", WTERMSIG(status),
                  strsignal(WTERMSIG(status)));
     else if (WIFEXITED(status) && dies)
@@ -225,7 +227,7 @@ static void kill_rest(pid_t *pids, int ranks)
 }
 
 /* Waits for all; the first complaint ends the rest. */
-static bool wait_for_ranks(const job *j, pid_t *pids)
+static bool wait_for_ranks(const job *j, pid_t *pids, unsigned long long *died)
 {
     const int seconds = (j->seconds > 0 ? j->seconds : JOB_SECONDS) * SLOWNESS;
     struct timespec deadline;
@@ -244,6 +246,7 @@ static bool wait_for_ranks(const job *j, pid_t *pids)
             return false;
         }
         pids[rank] = 0;
+        *died |= (unsigned long long)WIFSIGNALED(status) << rank;
         if (complaint(j, rank, status, text, sizeof text) != NULL) {
             print_error("rank %d of %d %s in: %s\n", rank, j->ranks, text, shared->doing[rank]);
             return false;
@@ -252,32 +255,49 @@ static bool wait_for_ranks(const job *j, pid_t *pids)
     return true;
 }
 
-void run_job(const job *j)
+/* Returns whether all could be started. */
+static bool start_ranks(const job *j, pid_t *pids, const sigset_t *mask)
 {
     static int number;
-    pid_t pids[HARNESS_MAX_RANKS] = {0};
-    assert_in_range(j->ranks, 1, HARNESS_MAX_RANKS);
-    open_board(j->ranks);
-    sigset_t child, before;
-    sigemptyset(&child);
-    sigaddset(&child, SIGCHLD);
-    sigprocmask(SIG_BLOCK, &child, &before);
     fflush(NULL);
     number++;
     for (int r = 0; r < j->ranks; r++) {
         pids[r] = fork();
         if (pids[r] == 0) {
-            sigprocmask(SIG_SETMASK, &before, NULL);
+            sigprocmask(SIG_SETMASK, mask, NULL);
             run_rank(j, r, number);
         }
-        assert_true(pids[r] > 0);
+        if (pids[r] < 0)
+            return false;
     }
-    const bool good = wait_for_ranks(j, pids);
+    return true;
+}
+
+bool try_job(const job *j, unsigned long long *died)
+{
+    pid_t pids[HARNESS_MAX_RANKS] = {0};
+    unsigned long long dead = 0;
+    if (j->ranks < 1 || j->ranks > HARNESS_MAX_RANKS || !open_board(j->ranks)) {
+        print_error("a job of %d ranks cannot be run\n", j->ranks);
+        return false;
+    }
+    sigset_t child, before;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &child, &before);
+    const bool good = start_ranks(j, pids, &before) && wait_for_ranks(j, pids, &dead);
     kill_rest(pids, j->ranks);
     sigprocmask(SIG_SETMASK, &before, NULL);
     munmap(shared, sizeof *shared);
     shared = NULL;
-    if (!good)
+    if (died != NULL)
+        *died = dead;
+    return good;
+}
+
+void run_job(const job *j)
+{
+    if (!try_job(j, NULL))
         fail_msg("a job of %d ranks failed", j->ranks);
 }
 

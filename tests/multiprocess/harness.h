@@ -25,11 +25,15 @@ typedef struct job {
     const char *const *environment; /* "NAME=value" …, NULL; or NULL */
     int seconds;                    /* time limit; 0: JOB_SECONDS */
     unsigned long long killed;      /* ranks (bits) that must end by SIGKILL */
+    unsigned long long may_die;     /* ranks (bits) that may end by SIGKILL or well */
 } job;
 
 #define JOB_SECONDS 60
 
 void run_job(const job *j);
+/* The same for a process that is not the test itself: says what is wrong and returns whether all went
+ * well. *died: the ranks (bits) that ended by SIGKILL; may be NULL. */
+bool try_job(const job *j, unsigned long long *died);
 /* The usual case. */
 void run_ranks(int ranks, job_body body, const void *argument);
 

@@ -1,0 +1,294 @@
+/* kill_test.c: a rank dies before each step of each collective's plan, by number.
+ *
+ * Every request of the survivors, pending or later, ends with the same sentence on all of them, which
+ * names the dead rank. What ended well before is right.
+ * TEST_EVERY_STEP=1 in the environment leaves no step out; otherwise all steps of allreduce are taken,
+ * and some of the other collectives.
+ * ctest: timeout=300 */
+#include "tensors.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define WORKERS 6    /* jobs at a time: mostly they wait */
+#define RANKS_MOST 3 /* of a job */
+#define STEPS_MOST 2000
+#define FEW_STEPS 5 /* one of so many, where not all are taken */
+#define TEXT_MOST 600
+
+/* A plan to be interrupted. Slots of 4 KiB: several pieces on their way at the same time. */
+typedef struct subject {
+    const char *algorithm;
+    task task;
+} subject;
+
+#define REDUCED(elements, memory_)                                                                 \
+    {                                                                                              \
+        .kind = TASK_ALLREDUCE, .recipe = {RUEDA_F32, RUEDA_SUM, 1, 1, 3}, .count = (elements),    \
+        .in_place = true, .memory = (memory_)                                                      \
+    }
+#define MOVED(kind_, count_, width_, memory_)                                                      \
+    {                                                                                              \
+        .kind = (kind_), .recipe = {RUEDA_F32, RUEDA_SUM, 1, 1, 4}, .count = (count_),             \
+        .width = (width_), .memory = (memory_)                                                     \
+    }
+
+static const subject SUBJECTS[] = {
+    {"direct", REDUCED(100, MEMORY_PRIVATE)}, /* the form for latency */
+    {"direct", REDUCED(2500, MEMORY_PRIVATE)},
+    {"direct", REDUCED(60000, MEMORY_SHARED)}, /* where it lies */
+    {"ring", REDUCED(60000, MEMORY_PRIVATE)},
+    {"doubling", REDUCED(40000, MEMORY_PRIVATE)},
+    {"halving", REDUCED(60000, MEMORY_PRIVATE)},
+    {"hierarchical", REDUCED(3000, MEMORY_PRIVATE)},
+    {"adasum",
+     {.kind = TASK_ALLREDUCE,
+      .recipe = {RUEDA_F32, RUEDA_ADASUM, 1, 1, 5},
+      .count = 2500,
+      .in_place = true}},
+    {"direct", MOVED(TASK_ALLGATHER, ROWS_EVEN, 500, MEMORY_PRIVATE)},
+    {"direct", MOVED(TASK_ALLGATHER, ROWS_EVEN, 500, MEMORY_SHARED)},
+    {"ring", MOVED(TASK_ALLGATHER, ROWS_EVEN, 6000, MEMORY_PRIVATE)},
+    {"bruck", MOVED(TASK_ALLGATHER, ROWS_EVEN, 6000, MEMORY_PRIVATE)},
+    {"direct", MOVED(TASK_BROADCAST, 2500, 1, MEMORY_PRIVATE)},
+    {"direct", MOVED(TASK_BROADCAST, 2500, 1, MEMORY_SHARED)},
+    {"ring", MOVED(TASK_BROADCAST, 60000, 1, MEMORY_PRIVATE)},
+    {"tree", MOVED(TASK_BROADCAST, 40000, 1, MEMORY_PRIVATE)},
+    {"direct", MOVED(TASK_ALLTOALL, ROWS_EVEN, 300, MEMORY_PRIVATE)},
+    {"direct", MOVED(TASK_ALLTOALL, ROWS_EVEN, 300, MEMORY_SHARED)},
+    {"pairwise", MOVED(TASK_ALLTOALL, ROWS_EVEN, 6000, MEMORY_PRIVATE)},
+    {"bruck", MOVED(TASK_ALLTOALL, ROWS_EVEN, 6000, MEMORY_PRIVATE)},
+    {"direct", MOVED(TASK_REDUCESCATTER, 2500, 1, MEMORY_PRIVATE)},
+    {"ring", MOVED(TASK_REDUCESCATTER, 40000, 1, MEMORY_PRIVATE)},
+    {"direct", {.kind = TASK_BARRIER}},
+    {"doubling", {.kind = TASK_BARRIER}},
+};
+#define SUBJECT_COUNT (sizeof SUBJECTS / sizeof *SUBJECTS)
+
+/* What a rank tells of its requests. */
+typedef struct note {
+    rueda_status operation, pending, later;
+    char pending_text[TEXT_MOST], later_text[TEXT_MOST];
+} note;
+
+typedef struct trial {
+    const subject *subject;
+    int ranks, victim, step;
+    note *notes; /* by rank, in shared memory */
+} trial;
+
+/* Shared by the processes of the test. */
+typedef struct desk {
+    _Atomic int next, failed, kills;
+    note notes[WORKERS][RANKS_MOST];
+} desk;
+
+/* ---- A rank ---------------------------------------------------------------------------------- */
+
+static rueda_request *submit_one(const char *name, double *value)
+{
+    const int64_t shape[] = {1};
+    const rueda_tensor t = RUEDA_TENSOR(name, value, RUEDA_F64, 1, shape);
+    rueda_request *request = NULL;
+    CHECK_OK(rueda_allreduce(&t, &RUEDA_OPTIONS(RUEDA_SUM), &request));
+    return request;
+}
+
+static rueda_status run_one(const char *name)
+{
+    double value = 1;
+    const int64_t shape[] = {1};
+    const rueda_tensor t = RUEDA_TENSOR(name, &value, RUEDA_F64, 1, shape);
+    return rueda_allreduce(&t, &RUEDA_OPTIONS(RUEDA_SUM), NULL);
+}
+
+static rueda_status end_task(task *t)
+{
+    doing("wait for %s", t->name);
+    const rueda_status status = rueda_wait(t->request, -1);
+    if (status == RUEDA_OK && t->recipe.op != RUEDA_ADASUM)
+        task_finish(t);
+    else
+        task_drop(t);
+    return status;
+}
+
+/* Operation 0 is the first meeting, operation 1 the one that is interrupted. "pending" can be decided
+ * only when the victim has lived through that. */
+static void live(int rank, int size, const void *argument)
+{
+    (void)size;
+    const trial *t = argument;
+    note *n = &t->notes[rank];
+    task task = t->subject->task;
+    double value = 1;
+    rueda_request *pending = NULL;
+    CHECK_OK(rueda_init(NULL));
+    CHECK_OK(run_one("first"));
+    if (rank != t->victim)
+        pending = submit_one("pending", &value);
+    task_name(&task);
+    task_submit(&task);
+    n->operation = end_task(&task);
+    if (rank == t->victim)
+        pending = submit_one("pending", &value);
+    doing("wait for what is pending");
+    n->pending = rueda_wait(pending, -1);
+    snprintf(n->pending_text, sizeof n->pending_text, "%s", rueda_error());
+    rueda_request_free(pending);
+    doing("submit something later");
+    n->later = run_one("later");
+    snprintf(n->later_text, sizeof n->later_text, "%s", rueda_error());
+    doing("shut down");
+    CHECK_OK(rueda_shutdown());
+}
+
+/* ---- A trial --------------------------------------------------------------------------------- */
+
+static bool complain(const trial *t, int rank, const char *what)
+{
+    const note *n = &t->notes[rank];
+    fprintf(stderr,
+            "%s by %s, %d ranks, rank %d killed at step %d: rank %d %s: operation %s, pending %s "
+            "(%s), later %s (%s)\n",
+            task_kind_name(t->subject->task.kind), t->subject->algorithm, t->ranks, t->victim,
+            t->step, rank, what, rueda_status_name(n->operation), rueda_status_name(n->pending),
+            n->pending_text, rueda_status_name(n->later), n->later_text);
+    return false;
+}
+
+static bool check_survivors(const trial *t)
+{
+    char name[32];
+    const note *first = &t->notes[t->victim == 0 ? 1 : 0];
+    snprintf(name, sizeof name, "rank %d is lost", t->victim);
+    for (int r = 0; r < t->ranks; r++) {
+        const note *n = &t->notes[r];
+        if (r == t->victim)
+            continue;
+        if (n->operation != RUEDA_OK && n->operation != RUEDA_ERR_PEER)
+            return complain(t, r, "has another status");
+        if (n->pending != RUEDA_ERR_PEER || n->later != RUEDA_ERR_PEER)
+            return complain(t, r, "has not ended all with ERR_PEER");
+        if (strstr(n->pending_text, name) == NULL || strcmp(n->pending_text, n->later_text) != 0)
+            return complain(t, r, "does not name the victim");
+        if (strcmp(n->pending_text, first->pending_text) != 0)
+            return complain(t, r, "says something else than others");
+    }
+    return true;
+}
+
+static bool check_all_live(const trial *t)
+{
+    for (int r = 0; r < t->ranks; r++) {
+        const note *n = &t->notes[r];
+        if (n->operation != RUEDA_OK || n->pending != RUEDA_OK || n->later != RUEDA_OK)
+            return complain(t, r, "should live in peace");
+    }
+    return true;
+}
+
+/* *reached: the victim died. */
+static bool run_trial(const trial *t, bool *reached)
+{
+    char algorithm[64], fault[64];
+    unsigned long long died = 0;
+    snprintf(algorithm, sizeof algorithm, "RUEDA_ALGORITHM=%s", t->subject->algorithm);
+    snprintf(fault, sizeof fault, "RUEDA_FAULT=kill:rank=%d:operation=1:step=%d", t->victim,
+             t->step);
+    const char *const environment[] = {"RUEDA_SLOT_BYTES=4096", algorithm, fault, NULL};
+    const job j = {.ranks = t->ranks,
+                   .body = live,
+                   .argument = t,
+                   .environment = environment,
+                   .seconds = 20,
+                   .may_die = 1u << t->victim};
+    memset(t->notes, 0, RANKS_MOST * sizeof *t->notes);
+    if (!try_job(&j, &died))
+        return complain(t, 0, "or another one failed");
+    *reached = died != 0;
+    return *reached ? check_survivors(t) : check_all_live(t);
+}
+
+/* All steps until the operation is over before the fault comes. */
+static bool sweep(desk *d, trial t, int stride)
+{
+    bool reached = true;
+    for (t.step = (t.victim + t.ranks) % stride; reached; t.step += stride) {
+        if (t.step > STEPS_MOST || !run_trial(&t, &reached))
+            return false;
+        atomic_fetch_add(&d->kills, reached);
+    }
+    return true;
+}
+
+/* ---- Many of them ---------------------------------------------------------------------------- */
+
+/* The number of a sweep gives subject, ranks and victim; false: there is no such sweep. */
+static bool find_sweep(int number, trial *t)
+{
+    static const int ranks_and_victims[][2] = {{2, 0}, {2, 1}, {3, 0}, {3, 1}, {3, 2}};
+    const int kinds = sizeof ranks_and_victims / sizeof *ranks_and_victims;
+    if (number >= (int)SUBJECT_COUNT * kinds)
+        return false;
+    t->subject = &SUBJECTS[number / kinds];
+    t->ranks = ranks_and_victims[number % kinds][0];
+    t->victim = ranks_and_victims[number % kinds][1];
+    return true;
+}
+
+/* Across hosts what is named direct runs by one of the other algorithms. */
+static bool is_of_use(const trial *t)
+{
+    const bool one_host = getenv("RUEDA_TRANSPORT") == NULL && getenv("TEST_RANKS_ON_HOST") == NULL;
+    return one_host || strcmp(t->subject->algorithm, "direct") != 0;
+}
+
+static void work(desk *d, int worker)
+{
+    trial t = {.notes = d->notes[worker]};
+    while (atomic_load(&d->failed) == 0 && find_sweep(atomic_fetch_add(&d->next, 1), &t)) {
+        const bool all =
+            getenv("TEST_EVERY_STEP") != NULL || t.subject->task.kind == TASK_ALLREDUCE;
+        if (is_of_use(&t) && !sweep(d, t, all ? 1 : FEW_STEPS))
+            atomic_store(&d->failed, 1);
+    }
+    _exit(atomic_load(&d->failed));
+}
+
+static void survivors_of_a_kill_at_any_step_name_the_dead(void **state)
+{
+    (void)state;
+    desk *d = mmap(NULL, sizeof *d, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(d != MAP_FAILED);
+    pid_t pids[WORKERS];
+    for (int w = 0; w < WORKERS; w++) {
+        pids[w] = fork();
+        assert_true(pids[w] >= 0);
+        if (pids[w] == 0)
+            work(d, w);
+    }
+    for (int w = 0; w < WORKERS; w++)
+        waitpid(pids[w], NULL, 0);
+    print_message("%d kills\n", atomic_load(&d->kills));
+    assert_int_equal(atomic_load(&d->failed), 0);
+    assert_true(atomic_load(&d->kills) > 0);
+    munmap(d, sizeof *d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(survivors_of_a_kill_at_any_step_name_the_dead),
+    };
+    return cmocka_run_group_tests_name("kill", tests, NULL, NULL);
+}
