@@ -21,7 +21,7 @@
 static void *look_at_random_moments(void *argument)
 {
     dice d = {7};
-    for (int looks = 0; looks < 60; looks++) {
+    for (int looks = 0; looks < 40; looks++) {
         char *text = check_read(argument);
         doing("look %d at the file", looks);
         CHECK(text != NULL && check_is_array(text));
