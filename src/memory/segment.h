@@ -39,7 +39,7 @@ typedef struct segment_header {
     uint32_t ranks, channels, cache_words;
     uint32_t pieces; /* wanted of a tensor; few where ranks take turns on a core */
     uint64_t slot_bytes, heap_bytes;
-    uint64_t bytes; /* of the whole file */
+    uint64_t bytes;                                      /* of the whole file */
     _Alignas(OS_CACHE_LINE) _Atomic uint32_t aborted_by; /* rank + 1 whose abort counts; 0: none */
 } segment_header;
 
