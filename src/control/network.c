@@ -11,8 +11,7 @@
 #include <unistd.h>
 
 #define EVENTS_AT_ONCE 64
-#define ADMITTED_AT_ONCE 16            /* at the door, before something else gets its turn */
-#define SUSPECT_NS UINT64_C(700000000) /* for the true reason to come through the tree */
+#define ADMITTED_AT_ONCE 16 /* at the door, before something else gets its turn */
 #define FLUSH_POLL_NS 200000
 
 /* ---- Opening and closing --------------------------------------------------------------------- */
@@ -101,7 +100,14 @@ void network_leave(network *n)
     tree_tell_left(n);
 }
 
-static bool is_flushed(network *n)
+static bool is_stream_flushed(const network_stream *s, bool whole)
+{
+    if (streams_is_connecting(s))
+        return !s->again;
+    return !s->open || s->broken || (!whole && s->role == BOOT_DATA) || net_link_flushed(s->link);
+}
+
+static bool is_flushed(network *n, bool whole)
 {
     bool flushed = true;
     for (uint32_t i = 0; i < n->link_count; i++) {
@@ -111,15 +117,18 @@ static bool is_flushed(network *n)
         flushed = flushed && (l->stream == NULL || !l->stream->open || l->out.start == l->out.end);
     }
     for (network_stream *s = n->streams; s != NULL; s = s->next)
-        flushed = flushed && (!s->open || s->broken || net_link_flushed(s->link));
+        flushed = flushed && is_stream_flushed(s, whole);
     return flushed;
 }
 
-void network_flush(network *n, uint64_t limit_ns)
+void network_flush(network *n, bool whole, uint64_t limit_ns)
 {
     const uint64_t deadline = os_now_ns() + limit_ns;
-    while (!is_flushed(n) && os_now_ns() < deadline)
+    while (!is_flushed(n, whole) && os_now_ns() < deadline) {
+        if (n->connecting > 0)
+            streams_progress(n, os_now_ns());
         nanosleep(&(struct timespec){0, FLUSH_POLL_NS}, NULL);
+    }
 }
 
 void network_close(network *n)
@@ -213,9 +222,15 @@ static bool handle(network *n, const struct epoll_event *events, int count, uint
     return moved;
 }
 
+void network_suspect(network *n, uint32_t rank, uint64_t wait_ns)
+{
+    n->suspect = (int)rank;
+    n->suspect_until_ns = os_now_ns() + wait_ns;
+}
+
 static void settle_suspicion(network *n, uint64_t now_ns)
 {
-    if (n->suspect < 0 || now_ns - n->suspect_ns < SUSPECT_NS)
+    if (n->suspect < 0 || now_ns < n->suspect_until_ns)
         return;
     network_lose(n, (uint32_t)n->suspect, "it died or was cut off");
     n->suspect = -1;

@@ -25,8 +25,9 @@ rueda_status network_open(boot_meeting *meeting, const config *settings, const b
                           network **opened);
 /* Tells everybody that we leave; after it network_flush and network_close. */
 void network_leave(network *n);
-/* Waits until what was sent is received, at most limit_ns. */
-void network_flush(network *n, uint64_t limit_ns);
+/* Waits until what was sent is received, at most limit_ns; of a job that is broken (not `whole`) only
+ * control counts. */
+void network_flush(network *n, bool whole, uint64_t limit_ns);
 void network_close(network *n);  /* NULL is allowed */
 void network_forget(network *n); /* in a forked child: closes its copies of the descriptors */
 

@@ -42,7 +42,8 @@ struct network_stream {
     uint64_t epoch;
     net_link *link;
     bool open, broken;
-    uint64_t again_ns;      /* when to call again */
+    bool again;        /* the lower rank calls, once, to say why it has given the higher one up */
+    uint64_t again_ns; /* when to call again */
     uint64_t first_call_ns; /* 0: never called */
     network_stream *next;
 };
@@ -78,13 +79,14 @@ struct network {
     const char *lost_why;
 
     network_stream *streams;
-    uint32_t connecting; /* streams that wait for their link */
-    int suspect;         /* rank whose stream broke, or -1 */
-    uint64_t suspect_ns;
+    uint32_t connecting;       /* streams that wait for their link */
+    int suspect;               /* rank whose connection broke, or -1: it counts as lost … */
+    uint64_t suspect_until_ns; /* … then, unless there is a better reason before */
 };
 
 void network_watch(network *n, int fd, uint32_t events, uint64_t about);
 void network_lose(network *n, uint32_t rank, const char *why);
+void network_suspect(network *n, uint32_t rank, uint64_t wait_ns);
 
 /* tree.c */
 tree_link *tree_link_to(network *n, uint32_t rank); /* made if need be; NULL: out of memory */
@@ -92,6 +94,7 @@ bool tree_read(network *n, tree_link *l);           /* all that has come; true: 
 bool tree_write(network *n, tree_link *l);          /* what waits, as far as it goes */
 void tree_beat(network *n, uint64_t now_ns);
 void tree_tell_left(network *n);
+bool tree_adopt_again(network *n, net_link *link); /* false: it is something else */
 /* One message as it came from link `from`; false: it is not understood. For the fuzzer, too. */
 bool tree_take(network *n, const uint8_t *bytes, size_t size, tree_link *from);
 
@@ -106,5 +109,7 @@ bool streams_progress(network *n, uint64_t now_ns);
 bool streams_adopt(network *n, net_link *link); /* false: nobody waits for it */
 network_stream *streams_add(network *n, const network_stream *wanted); /* NULL: out of memory */
 void streams_attach(network_stream *s, net_link *link);
+bool streams_greet(net_link *link); /* tells a caller that its link has a use */
+bool streams_is_connecting(const network_stream *s);
 
 #endif

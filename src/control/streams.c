@@ -6,7 +6,8 @@
 #include <sys/epoll.h>
 
 #define CALL_LIMIT_NS UINT64_C(5000000000)
-#define AGAIN_NS UINT64_C(10000000) /* between two calls */
+#define AGAIN_NS UINT64_C(10000000)    /* between two calls */
+#define SUSPECT_NS UINT64_C(500000000) /* for the true reason to come through the tree */
 
 network_stream *streams_add(network *n, const network_stream *wanted)
 {
@@ -32,7 +33,7 @@ network_stream *network_stream_open(network *n, uint32_t set, uint64_t epoch, ui
 }
 
 /* It waits for its link from the first use until the link is there or it is given up. */
-static bool is_connecting(const network_stream *s)
+bool streams_is_connecting(const network_stream *s)
 {
     return s->first_call_ns != 0 && !s->open && !s->broken;
 }
@@ -45,14 +46,14 @@ void network_stream_close(network_stream *s)
     while (*link != s)
         link = &(*link)->next;
     *link = s->next;
-    s->network->connecting -= is_connecting(s);
+    s->network->connecting -= streams_is_connecting(s);
     net_link_close(s->link);
     free(s);
 }
 
 static bool is_caller(const network_stream *s)
 {
-    return s->network->rank > s->peer;
+    return s->again || s->network->rank > s->peer;
 }
 
 static void call(network_stream *s, uint64_t now_ns)
@@ -93,13 +94,14 @@ static void give_up(network_stream *s)
     network *n = s->network;
     n->connecting--;
     s->broken = true;
-    network_lose(n, s->peer, "no connection to it can be made");
+    if (!s->again)
+        network_lose(n, s->peer, "no connection to it can be made");
 }
 
 static bool progress(network_stream *s, uint64_t now_ns)
 {
     const uint64_t limit = (uint64_t)s->network->settings->start_timeout * 1000000000u;
-    if (now_ns - s->first_call_ns > limit)
+    if (now_ns > s->first_call_ns + limit) /* `now` may be a little older than the call */
         return give_up(s), true;
     if (!is_caller(s))
         return false;
@@ -118,6 +120,8 @@ static bool progress(network_stream *s, uint64_t now_ns)
     if (got < 0 || (state != NET_WAITS && state != NET_OPEN)) {
         net_link_close(s->link);
         s->link = NULL;
+        if (s->again)
+            give_up(s);
     }
     return false;
 }
@@ -126,7 +130,7 @@ bool streams_progress(network *n, uint64_t now_ns)
 {
     bool moved = false;
     for (network_stream *s = n->streams; s != NULL; s = s->next) {
-        if (is_connecting(s))
+        if (streams_is_connecting(s))
             moved |= progress(s, now_ns);
     }
     return moved;
@@ -134,10 +138,16 @@ bool streams_progress(network *n, uint64_t now_ns)
 
 void streams_attach(network_stream *s, net_link *link)
 {
-    s->network->connecting -= is_connecting(s);
+    s->network->connecting -= streams_is_connecting(s);
     s->link = link;
     s->open = true;
     network_watch(s->network, net_link_fd(link), EPOLLIN | EPOLLOUT | EPOLLET, s->about);
+}
+
+/* The first byte of a connection always has room. */
+bool streams_greet(net_link *link)
+{
+    return net_link_send(link, &(struct iovec){"\1", 1}, 1) == 1;
 }
 
 bool streams_adopt(network *n, net_link *link)
@@ -147,23 +157,21 @@ bool streams_adopt(network *n, net_link *link)
         if (s->role != p->role || s->set != p->set || s->channel != p->channel ||
             s->epoch != p->epoch || s->peer != p->from || is_caller(s) || s->open)
             continue;
-        /* the first byte of a connection always has room */
-        if (net_link_send(link, &(struct iovec){"\1", 1}, 1) != 1)
+        if (!streams_greet(link))
             return false;
         streams_attach(s, link);
         return true;
     }
-    return false;
+    return p->role == BOOT_TREE && tree_adopt_again(n, link);
 }
 
+/* Both ends see it: the lower rank is to say so, and if it cannot, the higher one. */
 void network_stream_broke(network_stream *s)
 {
     network *n = s->network;
     s->broken = true;
-    if (n->suspect >= 0)
-        return;
-    n->suspect = (int)s->peer;
-    n->suspect_ns = os_now_ns();
+    if (n->suspect < 0)
+        network_suspect(n, s->peer, n->rank < s->peer ? SUSPECT_NS : 2 * SUSPECT_NS);
 }
 
 void network_cut(network *n, uint32_t rank, network_links links)

@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define READ_BYTES 65536 /* room for one read */
-#define BEATS_IN_LIMIT 4 /* beats sent in the time that makes silence a death */
+#define READ_BYTES 65536              /* room for one read */
+#define BEATS_IN_LIMIT 4              /* beats sent in the time that makes silence a death */
+#define NOTICE_NS UINT64_C(400000000) /* for a lower rank to say why it has given us up */
 #define SECOND_NS UINT64_C(1000000000)
 
 enum tree_kind { TREE_CONTRIBUTION = 1, TREE_ABORT, TREE_LEFT, TREE_BEAT, TREE_TIME };
@@ -68,6 +69,15 @@ static uint8_t *queue_room(byte_queue *q, size_t more)
     return q->bytes + q->end;
 }
 
+static bool open_stream(network *n, tree_link *l, bool again)
+{
+    l->stream = streams_add(n, &(network_stream){.about = EVENT_TREE + (uint64_t)(l - n->links),
+                                                 .role = BOOT_TREE,
+                                                 .peer = l->rank,
+                                                 .again = again});
+    return l->stream != NULL;
+}
+
 tree_link *tree_link_to(network *n, uint32_t rank)
 {
     for (uint32_t i = 0; i < n->link_count; i++) {
@@ -80,9 +90,7 @@ tree_link *tree_link_to(network *n, uint32_t rank)
     n->links = grown;
     tree_link *l = &n->links[n->link_count];
     *l = (tree_link){.rank = rank};
-    l->stream = streams_add(
-        n, &(network_stream){.about = EVENT_TREE + n->link_count, .role = BOOT_TREE, .peer = rank});
-    if (l->stream == NULL)
+    if (!open_stream(n, l, false))
         return NULL;
     n->link_count++;
     return l;
@@ -337,7 +345,40 @@ static void close_link(tree_link *l)
 {
     network_stream_close(l->stream);
     l->stream = NULL;
+    l->in.start = l->in.end;
     l->out.start = l->out.end;
+}
+
+/* Both ends of a broken connection may live, and all must name the same rank: it is the higher one.
+ * The lower one calls it once more to tell it; one that is not told believes that the lower is dead. */
+static void lose_link(network *n, tree_link *l)
+{
+    close_link(l);
+    if (n->left[l->rank] || n->told_abort)
+        return;
+    if (l->rank < n->rank) {
+        network_suspect(n, l->rank, NOTICE_NS);
+        return;
+    }
+    network_lose(n, l->rank, "it died or was cut off");
+    if (n->lost == (int)l->rank && open_stream(n, l, true))
+        open_link(l);
+}
+
+bool tree_adopt_again(network *n, net_link *link)
+{
+    const net_purpose *p = net_link_purpose(link);
+    for (uint32_t i = 0; i < n->link_count; i++) {
+        tree_link *l = &n->links[i];
+        if (l->rank != p->from || l->rank > n->rank)
+            continue;
+        close_link(l);
+        if (!streams_greet(link) || !open_stream(n, l, false))
+            return false;
+        streams_attach(l->stream, link);
+        return true;
+    }
+    return false;
 }
 
 /* ---- The time -------------------------------------------------------------------------------- */
@@ -423,8 +464,7 @@ bool tree_read(network *n, tree_link *l)
         moved = true;
         l->silence_ns = 0;
         if (got < 0) {
-            network_lose(n, l->rank, "it died or was cut off"); /* unless it has left */
-            close_link(l);
+            lose_link(n, l);
             break;
         }
         l->in.end += (size_t)got;

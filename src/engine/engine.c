@@ -78,7 +78,7 @@ static void leave(engine *e, bool whole)
 {
     control_leave(&e->control);
     if (e->control.network != NULL)
-        network_flush(e->control.network, whole ? DRAIN_NS : FAREWELL_NS);
+        network_flush(e->control.network, whole, whole ? DRAIN_NS : FAREWELL_NS);
 }
 
 static rueda_status join_job(engine *e)

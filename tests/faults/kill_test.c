@@ -5,7 +5,7 @@
  * TEST_EVERY_STEP=1 in the environment leaves no step out; otherwise all steps of allreduce are taken,
  * and some of the other collectives.
  * ctest: timeout=300 */
-#include "tensors.h"
+#include "survivors.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,7 +22,6 @@
 #define RANKS_MOST 3 /* of a job */
 #define STEPS_MOST 2000
 #define FEW_STEPS 5 /* one of so many, where not all are taken */
-#define TEXT_MOST 600
 
 /* A plan to be interrupted. Slots of 4 KiB: several pieces on their way at the same time. */
 typedef struct subject {
@@ -74,42 +72,24 @@ static const subject SUBJECTS[] = {
 };
 #define SUBJECT_COUNT (sizeof SUBJECTS / sizeof *SUBJECTS)
 
-/* What a rank tells of its requests. */
-typedef struct note {
-    rueda_status operation, pending, later;
-    char pending_text[TEXT_MOST], later_text[TEXT_MOST];
-} note;
+/* What the ranks say of the operation, of what was pending and of what came later. */
+typedef struct notes {
+    saying operation[RANKS_MOST], pending[RANKS_MOST], later[RANKS_MOST];
+} notes;
 
 typedef struct trial {
     const subject *subject;
     int ranks, victim, step;
-    note *notes; /* by rank, in shared memory */
+    notes *notes; /* in shared memory */
 } trial;
 
 /* Shared by the processes of the test. */
 typedef struct desk {
     _Atomic int next, failed, kills;
-    note notes[WORKERS][RANKS_MOST];
+    notes notes[WORKERS];
 } desk;
 
 /* ---- A rank ---------------------------------------------------------------------------------- */
-
-static rueda_request *submit_one(const char *name, double *value)
-{
-    const int64_t shape[] = {1};
-    const rueda_tensor t = RUEDA_TENSOR(name, value, RUEDA_F64, 1, shape);
-    rueda_request *request = NULL;
-    CHECK_OK(rueda_allreduce(&t, &RUEDA_OPTIONS(RUEDA_SUM), &request));
-    return request;
-}
-
-static rueda_status run_one(const char *name)
-{
-    double value = 1;
-    const int64_t shape[] = {1};
-    const rueda_tensor t = RUEDA_TENSOR(name, &value, RUEDA_F64, 1, shape);
-    return rueda_allreduce(&t, &RUEDA_OPTIONS(RUEDA_SUM), NULL);
-}
 
 static rueda_status end_task(task *t)
 {
@@ -128,7 +108,7 @@ static void live(int rank, int size, const void *argument)
 {
     (void)size;
     const trial *t = argument;
-    note *n = &t->notes[rank];
+    notes *n = t->notes;
     task task = t->subject->task;
     double value = 1;
     rueda_request *pending = NULL;
@@ -138,63 +118,41 @@ static void live(int rank, int size, const void *argument)
         pending = submit_one("pending", &value);
     task_name(&task);
     task_submit(&task);
-    n->operation = end_task(&task);
+    say(&n->operation[rank], end_task(&task));
     if (rank == t->victim)
         pending = submit_one("pending", &value);
     doing("wait for what is pending");
-    n->pending = rueda_wait(pending, -1);
-    snprintf(n->pending_text, sizeof n->pending_text, "%s", rueda_error());
+    say(&n->pending[rank], rueda_wait(pending, -1));
     rueda_request_free(pending);
     doing("submit something later");
-    n->later = run_one("later");
-    snprintf(n->later_text, sizeof n->later_text, "%s", rueda_error());
+    say(&n->later[rank], run_one("later"));
     doing("shut down");
     CHECK_OK(rueda_shutdown());
 }
 
 /* ---- A trial --------------------------------------------------------------------------------- */
 
-static bool complain(const trial *t, int rank, const char *what)
-{
-    const note *n = &t->notes[rank];
-    fprintf(stderr,
-            "%s by %s, %d ranks, rank %d killed at step %d: rank %d %s: operation %s, pending %s "
-            "(%s), later %s (%s)\n",
-            task_kind_name(t->subject->task.kind), t->subject->algorithm, t->ranks, t->victim,
-            t->step, rank, what, rueda_status_name(n->operation), rueda_status_name(n->pending),
-            n->pending_text, rueda_status_name(n->later), n->later_text);
-    return false;
-}
-
+/* The operation may have ended well on some, when the victim had done its part. */
 static bool check_survivors(const trial *t)
 {
     char name[32];
-    const note *first = &t->notes[t->victim == 0 ? 1 : 0];
+    const notes *n = t->notes;
+    const unsigned long long dead = 1ull << t->victim;
     snprintf(name, sizeof name, "rank %d is lost", t->victim);
     for (int r = 0; r < t->ranks; r++) {
-        const note *n = &t->notes[r];
-        if (r == t->victim)
-            continue;
-        if (n->operation != RUEDA_OK && n->operation != RUEDA_ERR_PEER)
-            return complain(t, r, "has another status");
-        if (n->pending != RUEDA_ERR_PEER || n->later != RUEDA_ERR_PEER)
-            return complain(t, r, "has not ended all with ERR_PEER");
-        if (strstr(n->pending_text, name) == NULL || strcmp(n->pending_text, n->later_text) != 0)
-            return complain(t, r, "does not name the victim");
-        if (strcmp(n->pending_text, first->pending_text) != 0)
-            return complain(t, r, "says something else than others");
+        if (r != t->victim && n->operation[r].status != RUEDA_OK &&
+            !all_say(n->operation, t->ranks, ~(1ull << r), RUEDA_ERR_PEER, name))
+            return false;
     }
-    return true;
+    return all_say(n->pending, t->ranks, dead, RUEDA_ERR_PEER, name) &&
+           all_say(n->later, t->ranks, dead, RUEDA_ERR_PEER, name);
 }
 
 static bool check_all_live(const trial *t)
 {
-    for (int r = 0; r < t->ranks; r++) {
-        const note *n = &t->notes[r];
-        if (n->operation != RUEDA_OK || n->pending != RUEDA_OK || n->later != RUEDA_OK)
-            return complain(t, r, "should live in peace");
-    }
-    return true;
+    return all_say(t->notes->operation, t->ranks, 0, RUEDA_OK, "") &&
+           all_say(t->notes->pending, t->ranks, 0, RUEDA_OK, "") &&
+           all_say(t->notes->later, t->ranks, 0, RUEDA_OK, "");
 }
 
 /* *reached: the victim died. */
@@ -212,11 +170,15 @@ static bool run_trial(const trial *t, bool *reached)
                    .environment = environment,
                    .seconds = 20,
                    .may_die = 1u << t->victim};
-    memset(t->notes, 0, RANKS_MOST * sizeof *t->notes);
-    if (!try_job(&j, &died))
-        return complain(t, 0, "or another one failed");
+    memset(t->notes, 0, sizeof *t->notes);
+    const bool ran = try_job(&j, &died);
     *reached = died != 0;
-    return *reached ? check_survivors(t) : check_all_live(t);
+    if (ran && (*reached ? check_survivors(t) : check_all_live(t)))
+        return true;
+    fprintf(stderr, "%s by %s: %d ranks, rank %d killed before step %d\n",
+            task_kind_name(t->subject->task.kind), t->subject->algorithm, t->ranks, t->victim,
+            t->step);
+    return false;
 }
 
 /* All steps until the operation is over before the fault comes. */
@@ -249,13 +211,12 @@ static bool find_sweep(int number, trial *t)
 /* Across hosts what is named direct runs by one of the other algorithms. */
 static bool is_of_use(const trial *t)
 {
-    const bool one_host = getenv("RUEDA_TRANSPORT") == NULL && getenv("TEST_RANKS_ON_HOST") == NULL;
-    return one_host || strcmp(t->subject->algorithm, "direct") != 0;
+    return uses_memory_only() || strcmp(t->subject->algorithm, "direct") != 0;
 }
 
 static void work(desk *d, int worker)
 {
-    trial t = {.notes = d->notes[worker]};
+    trial t = {.notes = &d->notes[worker]};
     while (atomic_load(&d->failed) == 0 && find_sweep(atomic_fetch_add(&d->next, 1), &t)) {
         const bool all =
             getenv("TEST_EVERY_STEP") != NULL || t.subject->task.kind == TASK_ALLREDUCE;
@@ -268,8 +229,7 @@ static void work(desk *d, int worker)
 static void survivors_of_a_kill_at_any_step_name_the_dead(void **state)
 {
     (void)state;
-    desk *d = mmap(NULL, sizeof *d, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    assert_true(d != MAP_FAILED);
+    desk *d = shared_take(sizeof *d);
     pid_t pids[WORKERS];
     for (int w = 0; w < WORKERS; w++) {
         pids[w] = fork();
@@ -282,7 +242,7 @@ static void survivors_of_a_kill_at_any_step_name_the_dead(void **state)
     print_message("%d kills\n", atomic_load(&d->kills));
     assert_int_equal(atomic_load(&d->failed), 0);
     assert_true(atomic_load(&d->kills) > 0);
-    munmap(d, sizeof *d);
+    shared_give(d, sizeof *d);
 }
 
 int main(void)

@@ -1,0 +1,114 @@
+/* survivors.c: notes in shared memory, compared by the test. */
+#include "survivors.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+void *shared_take(size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        abort();
+    return memory;
+}
+
+void shared_give(void *memory, size_t bytes)
+{
+    munmap(memory, bytes);
+}
+
+uint64_t clock_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+void sleep_ms(int ms)
+{
+    struct timespec rest = {ms / 1000, ms % 1000 * 1000000L};
+    while (nanosleep(&rest, &rest) != 0)
+        ;
+}
+
+void say(saying *s, rueda_status status)
+{
+    s->ns = clock_ns();
+    s->status = status;
+    snprintf(s->sentence, sizeof s->sentence, "%s", status == RUEDA_OK ? "" : rueda_error());
+    s->said = true;
+}
+
+bool all_say(const saying *sayings, int ranks, unsigned long long silent, rueda_status wanted,
+             const char *part)
+{
+    const saying *first = NULL;
+    for (int r = 0; r < ranks; r++) {
+        const saying *s = &sayings[r];
+        if ((silent >> r & 1) != 0)
+            continue;
+        first = first == NULL ? s : first;
+        if (s->said && s->status == wanted && strstr(s->sentence, part) != NULL &&
+            strcmp(s->sentence, first->sentence) == 0)
+            continue;
+        fprintf(stderr, "rank %d of %d: %s (%s) instead of %s (%s)%s%s\n", r, ranks,
+                s->said ? rueda_status_name(s->status) : "nothing", s->sentence,
+                rueda_status_name(wanted), part,
+                s == first ? "" : "; the first said: ", s == first ? "" : first->sentence);
+        return false;
+    }
+    return true;
+}
+
+rueda_request *submit_one(const char *name, double *value)
+{
+    const int64_t shape[] = {1};
+    const rueda_tensor t = RUEDA_TENSOR(name, value, RUEDA_F64, 1, shape);
+    rueda_request *request = NULL;
+    CHECK_OK(rueda_allreduce(&t, &RUEDA_OPTIONS(RUEDA_SUM), &request));
+    return request;
+}
+
+rueda_status run_one(const char *name)
+{
+    double value = 1;
+    const int64_t shape[] = {1};
+    const rueda_tensor t = RUEDA_TENSOR(name, &value, RUEDA_F64, 1, shape);
+    return rueda_allreduce(&t, &RUEDA_OPTIONS(RUEDA_SUM), NULL);
+}
+
+bool uses_network(void)
+{
+    return !uses_memory_only();
+}
+
+bool uses_memory_only(void)
+{
+    return getenv("RUEDA_TRANSPORT") == NULL && getenv("TEST_RANKS_ON_HOST") == NULL;
+}
+
+void run_fatal_job(const job *j, unsigned long long *died)
+{
+    if (!try_job(j, died))
+        fail_msg("a job of %d ranks failed", j->ranks);
+}
+
+int count_sockets_left(void)
+{
+    char line[512], name[64];
+    int count = 0;
+    snprintf(name, sizeof name, "@rueda/test-%d-", (int)getpid());
+    FILE *file = fopen("/proc/net/unix", "r");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL)
+        count += strstr(line, name) != NULL;
+    if (file != NULL)
+        fclose(file);
+    return count;
+}
