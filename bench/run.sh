@@ -43,7 +43,7 @@ for collective in broadcast allgather reducescatter alltoall barrier; do
     # shellcheck disable=SC2086
     table $collective -np 2 --sizes 4,64K,1M,16M $against
 done
-for scenario in tensors behind idle startup; do
+for scenario in tensors behind idle startup observe; do
     title "$scenario"
     "$rueda" bench $scenario -np 2 --seconds "$seconds"
 done

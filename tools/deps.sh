@@ -5,6 +5,7 @@
 set -eu
 
 missing=
+optional=
 need() { # need PACKAGE COMMAND...: the command fails when the package is missing
     package=$1
     shift
@@ -13,39 +14,64 @@ need() { # need PACKAGE COMMAND...: the command fails when the package is missin
 header() { # header NAME...: these can be included
     printf '#include <%s>\n' "$@" | cc -E -
 }
+fuzzing() { # clang has its libFuzzer
+    printf 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return d && n && 0; }\n' |
+        clang -x c -fsanitize=fuzzer -o /dev/null - 2>/dev/null
+}
+
+# What is only wanted: root gets it, others go on without it.
+want() {
+    [ "$(id -u)" != 0 ] || need "$@"
+}
+module() { # module NAME: the system's Python has it
+    /usr/bin/python3 -c "import $1"
+}
 
 need build-essential cc --version
 need build-essential make --version
 need cmake cmake --version
 need libsodium-dev header sodium.h
+# Without it there are no job files.
+want libyaml-dev header yaml.h
 # Without it the launcher takes every processor for a core.
-[ "$(id -u)" != 0 ] || need libhwloc-dev header hwloc.h
+want libhwloc-dev header hwloc.h
 if [ -n "${1:-}" ]; then
     need zlib1g-dev header zlib.h
     # Without it the examples multiply matrices by plain loops.
-    [ "$(id -u)" != 0 ] || need libopenblas-dev header cblas.h
+    want libopenblas-dev header cblas.h
 fi
 if [ "${1:-}" = test ]; then
     need libcmocka-dev header stdarg.h stddef.h setjmp.h stdint.h cmocka.h
     need pkg-config pkg-config --version
     need g++ c++ --version
     # The hosts of the launcher's tests; only root can make them.
-    if [ "$(id -u)" = 0 ]; then
-        need openssh-server test -x /usr/sbin/sshd
-        need openssh-client ssh -V
-        need iproute2 ip -V
-        need procps pgrep -V
-    fi
+    want openssh-server test -x /usr/sbin/sshd
+    want openssh-client ssh -V
+    want iproute2 ip -V
+    want procps pgrep -V
+    # Tests of JSON, of the schema and of Python environments are skipped where these are missing.
+    want python3 module json
+    want python3-yaml module yaml
+    want python3-jsonschema module jsonschema
+    want python3-venv module venv
+    want python3-venv module ensurepip
     # The format check is skipped where only this is missing.
-    [ "$(id -u)" != 0 ] || need clang-format clang-format --version
+    want clang-format clang-format --version
+    # Fuzzers are skipped without these, and not every system calls them so.
+    [ "$(id -u)" != 0 ] || fuzzing || optional="clang libclang-rt-dev"
 fi
 
-[ -z "$missing" ] && exit 0
+install() {
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+}
+
+[ -z "$missing$optional" ] && exit 0
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    echo "installing:$missing"
-    export DEBIAN_FRONTEND=noninteractive
-    apt-get update -qq && apt-get install -y -qq --no-install-recommends $missing >/dev/null
-else
+    echo "installing:$missing $optional"
+    apt-get update -qq
+    [ -z "$missing" ] || install $missing
+    [ -z "$optional" ] || install $optional || echo "going on without $optional"
+elif [ -n "$missing" ]; then
     echo "missing; install with your package manager (names as in Debian):$missing" >&2
     exit 1
 fi

@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -17,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#define LARGE_PAGE ((size_t)2 << 20)
 #define SHORT_TURN_NS 100000 /* the least the kernel grants */
 #define HUMBLE_NICE 19       /* a hundredth of a core that is busy */
 
@@ -55,6 +57,18 @@ int os_cpu_count(void)
     if (sched_getaffinity(0, sizeof set, &set) != 0)
         return (int)sysconf(_SC_NPROCESSORS_ONLN);
     return CPU_COUNT(&set);
+}
+
+void os_cpus_allowed(os_cpus *cpus)
+{
+    cpu_set_t set;
+    *cpus = (os_cpus){{0}};
+    CPU_ZERO(&set);
+    sched_getaffinity(0, sizeof set, &set);
+    for (int i = 0; i < OS_CPU_WORDS * 64 && i < CPU_SETSIZE; i++) {
+        if (CPU_ISSET(i, &set))
+            cpus->words[i / 64] |= UINT64_C(1) << i % 64;
+    }
 }
 
 int os_cpu_now(void)
@@ -179,6 +193,18 @@ uint64_t os_process_space(void)
 {
     struct stat space = {0};
     return stat("/proc/self/ns/pid", &space) == 0 ? space.st_ino : 0;
+}
+
+void *os_large_alloc(size_t bytes)
+{
+    if (bytes < 2 * LARGE_PAGE)
+        return aligned_alloc(OS_CACHE_LINE,
+                             (bytes + OS_CACHE_LINE - 1) / OS_CACHE_LINE * OS_CACHE_LINE);
+    const size_t whole = (bytes + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE;
+    void *memory = aligned_alloc(LARGE_PAGE, whole);
+    if (memory != NULL)
+        madvise(memory, whole, MADV_HUGEPAGE);
+    return memory;
 }
 
 void os_machine_name(char *name, size_t size)

@@ -23,8 +23,13 @@ void os_sleep_on(_Atomic uint32_t *word, uint32_t seen, uint64_t timeout_ns, boo
 /* Wakes everyone who sleeps on the word. */
 void os_wake(_Atomic uint32_t *word, bool shared);
 
-/* Processors this process may run on. */
+/* Processors this process may run on: how many, and which (a bit each). */
+#define OS_CPU_WORDS 16
+typedef struct os_cpus {
+    uint64_t words[OS_CPU_WORDS];
+} os_cpus;
 int os_cpu_count(void);
+void os_cpus_allowed(os_cpus *cpus);
 int os_cpu_now(void); /* the processor the caller runs on */
 void os_yield(void);
 
@@ -67,6 +72,10 @@ rueda_status os_shared_commit(int fd, uint64_t offset, uint64_t bytes);
 void os_shared_discard(int fd, uint64_t offset, uint64_t bytes);
 rueda_status os_shared_map(int fd, uint64_t bytes, void **base);
 void os_unmap(void *base, uint64_t bytes);
+
+/* Memory for large, long-lived buffers, in large pages where the system has them; given back with free.
+ * Aligned to a cache line at least; NULL: there is none. */
+void *os_large_alloc(size_t bytes);
 
 /* A name that is the same for all processes of this machine and network namespace, and for no others:
  * those that can hand each other shared memory. */

@@ -69,7 +69,7 @@
     X(BOOL, verify, "RUEDA_VERIFY", NULL, 0, 0, 1, LOCAL, \
       "Prove every plan before it runs for the first time; slow, for tests.") \
     X(BOOL, deterministic, "RUEDA_DETERMINISTIC", NULL, 0, 0, 1, EQUAL, \
-      "The order of every reduction depends only on name, shape and process set, never on timing.") \
+      "The same bits every time: allreduce goes by the binary tree over the ranks, wherever they are and whatever was fused; slower.") \
     X(TEXT, kernel, "RUEDA_KERNEL", NULL, "auto", 0, 31, LOCAL, \
       "Instruction set of the arithmetic: auto, plain, avx2 or avx512; all give the same bits.") \
     X(INT, spin_us, "RUEDA_SPIN_US", NULL, 50, 0, 1000000, LOCAL, \

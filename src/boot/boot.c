@@ -23,7 +23,7 @@ rueda_status boot_identify(const config *settings, boot_identity *who)
     me.local_size = given_or(settings->local_size, me.size);
     me.cross_rank = given_or(settings->cross_rank, 0);
     me.cross_size = given_or(settings->cross_size, 1);
-    me.machine_size = me.local_size;
+    me.crowded = me.crowded_some = false;
     if (me.rank >= me.size)
         return status_fail(RUEDA_ERR_CONFIG, "RUEDA_RANK=%d must be smaller than RUEDA_SIZE=%d",
                            me.rank, me.size);
@@ -87,9 +87,10 @@ static int find_sharers(const config *settings, const boot_meeting *m, const boo
 /* Local and cross ranks as the table has them. */
 static void find_local_ranks(const boot_meeting *m, boot_identity *who)
 {
-    who->local_rank = who->local_size = who->cross_rank = who->cross_size = who->machine_size = 0;
+    who->local_rank = who->local_size = who->cross_rank = who->cross_size = 0;
+    who->crowded = m->places[who->rank].crowded != 0;
     for (int r = 0; r < who->size; r++) {
-        who->machine_size += m->places[r].machine == m->places[who->rank].machine;
+        who->crowded_some |= m->places[r].crowded != 0;
         who->local_size += is_local(m, who, r);
         who->local_rank += is_local(m, who, r) && r < who->rank;
     }
@@ -139,6 +140,7 @@ static rueda_status meet(segment *s, const config *settings, const boot_identity
     me->process_space = os_process_space();
     me->settings = *settings;
     me->settings.key = (config_text){""};
+    os_cpus_allowed(&me->cpus);
     atomic_store(&me->state, SEGMENT_HERE);
     const uint64_t deadline = os_now_ns() + (uint64_t)settings->start_timeout * 1000000000u;
     while (!all_present(s, local, who->size)) {
@@ -174,8 +176,7 @@ static rueda_status obtain(const config *settings, const boot_identity *who, uin
         const rueda_status status = handover_take(&h, who->rank, &gift);
         return status == RUEDA_OK ? segment_attach(s, gift.fd) : status;
     }
-    rueda_status status =
-        segment_create(s, settings, (uint32_t)who->size, (uint32_t)count, generation);
+    rueda_status status = segment_create(s, settings, (uint32_t)who->size, generation);
     if (status != RUEDA_OK || count == 1)
         return status;
     bool *takes = malloc((size_t)who->size * sizeof *takes);
@@ -196,6 +197,30 @@ static void leave(const segment *s, const boot_identity *who)
     if (s->base != NULL)
         atomic_compare_exchange_strong(&segment_rank_at(s, (uint32_t)who->rank)->state, &here,
                                        SEGMENT_LEFT);
+}
+
+void crowd_add(boot_crowd *crowd, const os_cpus *cpus)
+{
+    crowd->ranks++;
+    for (int i = 0; i < OS_CPU_WORDS; i++)
+        crowd->cpus.words[i] |= cpus->words[i];
+}
+
+bool crowd_is_dense(const boot_crowd *crowd)
+{
+    int cpus = 0;
+    for (int i = 0; i < OS_CPU_WORDS; i++)
+        cpus += __builtin_popcountll(crowd->cpus.words[i]);
+    return crowd->ranks > cpus;
+}
+
+/* Without a meeting all ranks are in the segment. */
+static void find_crowd(const segment *s, boot_identity *who)
+{
+    boot_crowd crowd = {0};
+    for (int r = 0; r < who->size; r++)
+        crowd_add(&crowd, &segment_rank_at(s, (uint32_t)r)->cpus);
+    who->crowded = who->crowded_some = crowd_is_dense(&crowd);
 }
 
 static rueda_status share_memory(const config *settings, const boot_identity *who,
@@ -238,6 +263,8 @@ rueda_status boot_join(const config *settings, boot_identity *who, uint64_t gene
     }
     if (status == RUEDA_OK)
         status = share_memory(settings, &me, generation, &held, log, s);
+    if (status == RUEDA_OK && held.places == NULL)
+        find_crowd(s, &me);
     if (status != RUEDA_OK) {
         boot_meeting_close(&held);
         return status;

@@ -20,7 +20,8 @@ typedef struct boot_identity {
     int rank, size;
     int local_rank, local_size;
     int cross_rank, cross_size;
-    int machine_size; /* ranks on this machine, whether they share memory or not */
+    bool crowded;      /* more ranks on this machine than processors they may run on */
+    bool crowded_some; /* the same of any machine: alike on all ranks */
 } boot_identity;
 
 /* What the connections of a job are for. */
@@ -31,6 +32,7 @@ typedef struct boot_place {
     net_address address;
     uint32_t host;
     uint32_t machine; /* may have several hosts, in tests or with tcp forced */
+    uint32_t crowded; /* the machine has more ranks than processors */
 } boot_place;
 
 /* What the meeting of several hosts leaves behind. */
@@ -66,6 +68,14 @@ rueda_status boot_join(const config *settings, boot_identity *who, uint64_t gene
                        const logger *log, segment *s, boot_meeting *meeting);
 
 /* ---- between the files of this folder ---- */
+
+/* Counts ranks and the processors that some of them may run on. */
+typedef struct boot_crowd {
+    int ranks;
+    os_cpus cpus;
+} boot_crowd;
+void crowd_add(boot_crowd *crowd, const os_cpus *cpus);
+bool crowd_is_dense(const boot_crowd *crowd);
 
 /* meeting.c. `m->identity` is complete; `listener` and `port` are ours. For rank 0 `where` is not
  * used, for others it is where rank 0 listens, on one of the next `ports` ports. */

@@ -21,6 +21,7 @@
 typedef struct card {
     uint32_t rank, zero;
     char host[64], machine[64];
+    os_cpus cpus;
     net_address address; /* of the rank's door; family 0: as its caller sees it */
     config settings;
 } card;
@@ -171,6 +172,18 @@ static rueda_status compare_cards(const config *settings, const guest *guests, i
     return status;
 }
 
+static void find_crowds(boot_meeting *m, const guest *guests, int size)
+{
+    for (int r = 0; r < size; r++) {
+        boot_crowd crowd = {0};
+        for (int q = 0; q < size; q++) {
+            if (m->places[q].machine == m->places[r].machine)
+                crowd_add(&crowd, &guests[q].card.cpus);
+        }
+        m->places[r].crowded = crowd_is_dense(&crowd);
+    }
+}
+
 /* Hosts and machines get their numbers in the order of their lowest ranks. */
 static void fill_places(boot_meeting *m, const guest *guests, int size)
 {
@@ -182,9 +195,11 @@ static void fill_places(boot_meeting *m, const guest *guests, int size)
             q++;
         while (p < r && strcmp(guests[p].card.machine, c->machine) != 0)
             p++;
-        m->places[r] = (boot_place){c->address, q < r ? m->places[q].host : hosts++,
-                                    p < r ? m->places[p].machine : machines++};
+        m->places[r] = (boot_place){.address = c->address,
+                                    .host = q < r ? m->places[q].host : hosts++,
+                                    .machine = p < r ? m->places[p].machine : machines++};
     }
+    find_crowds(m, guests, size);
 }
 
 /* Sends the verdict to all who are there; nobody is waited for longer than the deadline. */
@@ -227,6 +242,7 @@ static void own_card(const config *settings, const boot_identity *who, const boo
     c->address = m->own.family != 0 ? m->own : *reached;
     c->address.port = port;
     os_machine_name(c->machine, sizeof c->machine);
+    os_cpus_allowed(&c->cpus);
     if (settings->host.text[0] != '\0')
         snprintf(c->host, sizeof c->host, "%.63s", settings->host.text);
     else

@@ -172,6 +172,7 @@ static void lay_out(job *j)
                                   .errors = -1,
                                   .ping_at = NEVER,
                                   .silence_at = NEVER,
+                                  .quote_at = NEVER,
                                   .leave_by = NEVER};
         for (int r = share->first; r < share->first + share->count; r++)
             j->ranks[r].link = &j->links[i];

@@ -59,6 +59,14 @@ typedef enum launch_bind {
     LAUNCH_BIND_SOCKET /* each rank to the sockets that hold its share */
 } launch_bind;
 
+/* Ranks that stand side by side on one host and share what is theirs. A host's first rank begins a
+ * worker. */
+typedef struct launch_worker {
+    int ranks; /* of each worker; 0: every rank is one */
+    int cpus;  /* processors of each; 0: an equal share of its host's cores for each rank */
+    int64_t memory_bytes; /* of each, enforced as cgroup.h or else RLIMIT_DATA can; 0: no limit */
+} launch_worker;
+
 /* Where the ranks' output goes. */
 typedef struct launch_output {
     bool plain;     /* no "[rank]: " before the lines */
@@ -100,8 +108,7 @@ typedef struct launch_options {
     const launch_rank *rank_extra; /* one for each rank; may be NULL */
     const char *directory;         /* where ranks run; NULL: the current one */
 
-    int cpus;             /* each rank's; 0: an equal share of its host's */
-    int64_t memory_bytes; /* each rank's limit of private memory (RLIMIT_DATA); 0: none */
+    launch_worker worker;
     launch_bind bind;
 
     const char *interfaces; /* "eth0,eth1": where rank 0's host is met; NULL: by the route */

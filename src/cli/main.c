@@ -21,9 +21,11 @@ static const command commands[] = {
     {"run", "start the ranks of a job, here or on many hosts", run_command},
     {"bench", "measure a collective, alone or against another engine", bench_command},
     {"plan", "print a collective's plan, or prove it", plan_command},
+    {"timeline", "check timelines, add them up, put several into one", timeline_command},
     {"doctor", "what is here, what is missing, what that costs; all settings", doctor_command},
     {"version", "print the version", version_command},
-    {"agent", NULL, agent_command}, /* for rueda run */
+    {"agent", NULL, agent_command}, /* these two for rueda run */
+    {"environment", NULL, environment_command},
 };
 static const size_t command_count = sizeof commands / sizeof commands[0];
 

@@ -1,6 +1,9 @@
 /* run_command.c: `rueda run`. */
 #include "cli/commands.h"
+#include "cli/job_file/job_run.h"
 #include "cli/run_options.h"
+
+#include <string.h>
 
 static int run(run_options *o, int argc, char **argv, int next)
 {
@@ -16,12 +19,38 @@ static int run(run_options *o, int argc, char **argv, int next)
     return o->dry_run ? launch_dry_run(&o->launch) : launch_job(&o->launch);
 }
 
+static bool is_job_file(const char *word)
+{
+    const char *end = strrchr(word, '.');
+    return end != NULL && (strcmp(end, ".yaml") == 0 || strcmp(end, ".yml") == 0);
+}
+
+static int run_file(run_options *o, const char *path, int argc, char **argv, int next)
+{
+    if (next < argc)
+        return options_complain("run", "a job file takes no arguments: what is %s?", argv[next]);
+    if (o->ranks > 0)
+        return options_complain("run", "-np does not go with a job file: %s says how many workers",
+                                path);
+    return job_run(path, &o->launch, o->dry_run);
+}
+
+/* Options may also follow the name of a job file: it is taken out, and all are read again. */
 int run_command(int argc, char **argv)
 {
     run_options o;
     int next;
-    const options_result parsed = run_options_parse(&o, argc, argv, &next);
-    const int code = parsed == OPTIONS_GO ? run(&o, argc, argv, next) : options_exit_code(parsed);
+    const char *file = NULL;
+    options_result parsed = run_options_parse(&o, argc, argv, &next);
+    if (parsed == OPTIONS_GO && next < argc && is_job_file(argv[next])) {
+        file = argv[next];
+        memmove(argv + next, argv + next + 1, (size_t)(argc - next) * sizeof *argv);
+        run_options_free(&o);
+        parsed = run_options_parse(&o, --argc, argv, &next);
+    }
+    int code = options_exit_code(parsed);
+    if (parsed == OPTIONS_GO)
+        code = file != NULL ? run_file(&o, file, argc, argv, next) : run(&o, argc, argv, next);
     run_options_free(&o);
     return code;
 }

@@ -6,6 +6,7 @@
 #include "plan/plan.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -141,7 +142,7 @@ size_t run_compat_variables(const run_options *o, char **list)
     size_t count = 0;
     for (size_t i = 0; i < RUN_NUMBERS; i++) {
         char value[32];
-        snprintf(value, sizeof value, "%lld", (long long)(o->numbers[i] * numbers[i].scale));
+        snprintf(value, sizeof value, "%" PRId64, o->numbers[i] * numbers[i].scale);
         if (o->numbers[i] >= 0)
             count += add_variable(list + count, numbers[i].variable, value);
     }

@@ -20,7 +20,9 @@ static const char about[] =
     "passes their output on with the rank before every line. The first rank that fails ends the\n"
     "others; its exit code is passed on, its last lines and its fate end stderr. Ctrl-C and TERM end\n"
     "all ranks. Rank 0 gets the standard input if it runs here. Options after COMMAND belong to it;\n"
-    "-- ends ours. horovodrun's options of the same meaning are understood too.";
+    "-- ends ours. horovodrun's options of the same meaning are understood too.\n\n"
+    "With the name of a job file, rueda run [options] JOB.yaml, the file says what runs on how many\n"
+    "workers (docs/job-files.md); hosts of the command line then replace the file's.";
 
 /* ---- Parsing ---------------------------------------------------------------------------------- */
 
@@ -101,21 +103,20 @@ static bool take_hosts(run_options *o)
     o->launch.hosts = o->hosts.hosts;
     o->launch.host_count = o->hosts.count;
     const int slots = hosts_slots(o->hosts.hosts, o->hosts.count);
-    if (o->hosts.count > 0 && o->ranks == 0)
-        o->ranks = slots;
-    if (o->hosts.count > 0 && o->ranks > slots) {
+    const int64_t ranks = o->hosts.count > 0 && o->ranks == 0 ? slots : o->ranks;
+    if (o->hosts.count > 0 && ranks > slots) {
         options_complain("run",
                          "-np %lld is more than the %d slots of the hosts: name more, or "
                          "give them more slots",
-                         (long long)o->ranks, slots);
+                         (long long)ranks, slots);
         return false;
     }
-    if (o->ranks > PLAN_MAX_RANKS) {
-        options_complain("run", "%lld ranks are too many; at most %d", (long long)o->ranks,
+    if (ranks > PLAN_MAX_RANKS) {
+        options_complain("run", "%lld ranks are too many; at most %d", (long long)ranks,
                          PLAN_MAX_RANKS);
         return false;
     }
-    o->launch.ranks = (int)o->ranks;
+    o->launch.ranks = (int)ranks;
     return true;
 }
 

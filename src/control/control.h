@@ -27,6 +27,8 @@ typedef struct control {
     segment *segment;
     network *network; /* NULL: all ranks are on this host */
     uint32_t rank;
+    uint32_t
+        pieces; /* wanted of a tensor, alike on all ranks; few where ranks take turns on a core */
 } control;
 
 /* A process set as the control plane sees it. */

@@ -259,6 +259,8 @@ static bool pump(network *n, const struct epoll_event *events, int count, uint64
     if (n->settings->encrypt)
         push_sealed(n);
     tree_beat(n, now_ns);
+    if (n->settings->timeline_all && clock_asks(n, now_ns))
+        tree_ask_time(n, now_ns);
     settle_suspicion(n, now_ns);
     return moved;
 }

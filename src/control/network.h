@@ -52,6 +52,8 @@ void network_contribute(network *n, uint32_t set, uint64_t round, uint16_t index
 /* ---- What is known of the others ---- */
 
 bool network_left(const network *n, uint32_t rank); /* in good order */
+/* What added to our clock gives rank 0's, in ns; 0 as long as it is not known. */
+int64_t network_clock_offset(const network *n);
 /* -1, or a rank that was lost; *why: how (static). Told once. */
 int network_take_lost(network *n, const char **why);
 /* Passes an abort on to the neighbours; only the first has an effect. */

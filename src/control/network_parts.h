@@ -48,6 +48,14 @@ struct network_stream {
     network_stream *next;
 };
 
+/* See clock.c. */
+typedef struct network_clock {
+    int64_t offset_ns; /* rank 0's clock is ours and this */
+    uint64_t trip_ns;  /* of the sample that counts; 0: none yet */
+    uint64_t next_ns;
+    uint32_t answers;
+} network_clock;
+
 struct network {
     boot_meeting meeting;
     const config *settings;
@@ -63,6 +71,7 @@ struct network {
     bool *left; /* by rank */
     network_set sets[RUEDA_MAX_SETS];
     uint64_t next_beat_ns, last_pump_ns;
+    network_clock clock;
 
     segment_abort heard; /* an abort that came in */
     bool has_heard, told_abort;
@@ -87,7 +96,13 @@ void tree_beat(network *n, uint64_t now_ns);
 void tree_tell_left(network *n);
 bool tree_adopt_again(network *n, net_link *link); /* false: it is something else */
 /* One message as it came from link `from`; false: it is not understood. For the fuzzer, too. */
-bool tree_take(network *n, const uint8_t *bytes, size_t size, const tree_link *from);
+bool tree_take(network *n, const uint8_t *bytes, size_t size, tree_link *from);
+
+/* clock.c */
+bool clock_asks(network *n, uint64_t now_ns);
+bool clock_is_known(const network *n);
+void clock_take(network *n, uint64_t asked_ns, uint64_t root_ns, uint64_t now_ns);
+void tree_ask_time(network *n, uint64_t now_ns); /* in tree.c */
 
 /* streams.c */
 bool streams_progress(network *n, uint64_t now_ns);

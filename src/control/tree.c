@@ -14,7 +14,7 @@
 #define NOTICE_NS UINT64_C(400000000) /* for a lower rank to say why it has given us up */
 #define SECOND_NS UINT64_C(1000000000)
 
-enum tree_kind { TREE_CONTRIBUTION = 1, TREE_ABORT, TREE_LEFT, TREE_BEAT };
+enum tree_kind { TREE_CONTRIBUTION = 1, TREE_ABORT, TREE_LEFT, TREE_BEAT, TREE_TIME };
 
 typedef struct tree_header {
     uint32_t bytes; /* of the whole message */
@@ -39,6 +39,12 @@ typedef struct tree_left {
     tree_header header;
     uint32_t rank, zero;
 } tree_left;
+
+/* Asked with root_ns 0, answered with the time on rank 0. */
+typedef struct tree_time {
+    tree_header header;
+    uint64_t asked_ns, root_ns;
+} tree_time;
 
 /* ---- Queues ---------------------------------------------------------------------------------- */
 
@@ -375,9 +381,38 @@ bool tree_adopt_again(network *n, net_link *link)
     return false;
 }
 
+/* ---- The time -------------------------------------------------------------------------------- */
+
+void tree_ask_time(network *n, uint64_t now_ns)
+{
+    const uint32_t parent = (uint32_t)boot_parent((int)n->rank);
+    tree_time m = {.header = {sizeof m, TREE_TIME}, .asked_ns = now_ns};
+    for (uint32_t i = 0; i < n->link_count; i++) {
+        if (n->links[i].rank == parent)
+            say(n, &n->links[i], &(struct iovec){&m, sizeof m}, 1);
+    }
+}
+
+/* A question is answered as soon as we know it ourselves; until then it is asked again. */
+static bool take_time(network *n, const uint8_t *bytes, size_t size, tree_link *from)
+{
+    tree_time m;
+    if (size != sizeof m)
+        return false;
+    memcpy(&m, bytes, sizeof m);
+    const uint64_t now = os_now_ns();
+    if (m.root_ns != 0) {
+        clock_take(n, m.asked_ns, m.root_ns, now);
+    } else if (clock_is_known(n)) {
+        m.root_ns = now + (uint64_t)network_clock_offset(n);
+        say(n, from, &(struct iovec){&m, sizeof m}, 1);
+    }
+    return true;
+}
+
 /* ---- Reading --------------------------------------------------------------------------------- */
 
-bool tree_take(network *n, const uint8_t *bytes, size_t size, const tree_link *from)
+bool tree_take(network *n, const uint8_t *bytes, size_t size, tree_link *from)
 {
     tree_header header;
     memcpy(&header, bytes, sizeof header);
@@ -390,6 +425,8 @@ bool tree_take(network *n, const uint8_t *bytes, size_t size, const tree_link *f
         return take_left(n, bytes, size, from);
     case TREE_BEAT:
         return size == sizeof header;
+    case TREE_TIME:
+        return take_time(n, bytes, size, from);
     }
     return false;
 }

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #define URGENT_BYTES (1 << 20) /* unseen data worth waking the driver at once */
+#define PIECES_WANTED 8        /* of a tensor: depth of the pipeline */
+#define PIECES_CROWDED 2 /* with more ranks than cores every piece costs a turn of all ranks */
 #define DRAIN_NS UINT64_C(10000000000)
 #define FAREWELL_NS UINT64_C(1000000000) /* for the last words in a job that is broken */
 
@@ -87,7 +89,8 @@ static rueda_status join_job(engine *e)
         boot_join(settings, &e->who, e->generation, &e->log, &e->segment, &meeting);
     if (status != RUEDA_OK)
         return status;
-    e->control = (control){&e->segment, NULL, (uint32_t)e->who.rank};
+    e->control = (control){&e->segment, NULL, (uint32_t)e->who.rank,
+                           e->who.crowded_some ? PIECES_CROWDED : PIECES_WANTED};
     e->transport = &transport_shm;
     if (meeting.door == NULL)
         return RUEDA_OK;
@@ -119,7 +122,7 @@ rueda_status engine_start(engine *e, const config *settings, uint64_t generation
     if (status != RUEDA_OK)
         return status;
     pthread_mutex_init(&e->sets_lock, NULL);
-    e->crowded = e->who.machine_size > os_cpu_count();
+    e->crowded = e->who.crowded;
     status = start_parts(e);
     if (status != RUEDA_OK) {
         leave(e, true);

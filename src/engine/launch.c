@@ -46,18 +46,35 @@ static uint64_t bytes_of(const record *r)
     return signature_elements(&r->agreed) * rueda_dtype_bytes((rueda_dtype)r->agreed.dtype);
 }
 
-/* Even chunks; the same split on all ranks. Returns the largest. */
-static uint64_t split_evenly(exec_extent *extents, uint32_t chunks, uint64_t elements,
-                             uint64_t element_bytes)
+/* Chunks of this size; the last ones are shorter or empty. Returns the largest. */
+static uint64_t split_by_size(exec_extent *extents, uint32_t chunks, uint64_t elements,
+                              uint64_t size)
 {
-    const uint64_t unit = CHUNK_ALIGN / element_bytes;
-    const uint64_t size = ((elements + chunks - 1) / chunks + unit - 1) / unit * unit;
     for (uint32_t c = 0; c < chunks; c++) {
         const uint64_t start = c * size < elements ? c * size : elements;
         const uint64_t end = start + size < elements ? start + size : elements;
         extents[c] = (exec_extent){start, end - start};
     }
     return size < elements ? size : elements;
+}
+
+/* Even chunks; the same split on all ranks. Returns the largest. */
+static uint64_t split_evenly(exec_extent *extents, uint32_t chunks, uint64_t elements,
+                             uint64_t element_bytes)
+{
+    const uint64_t unit = CHUNK_ALIGN / element_bytes;
+    const uint64_t size = ((elements + chunks - 1) / chunks + unit - 1) / unit * unit;
+    return split_by_size(extents, chunks, elements, size);
+}
+
+/* The bits of a dot product depend on how many ranks share it: where they must not, the first chunk
+ * is all there is, and at every join a single rank weighs it. */
+static uint64_t split_tensors(const engine *e, exec_extent *extents, const plan *p,
+                              uint64_t elements, uint64_t element_bytes)
+{
+    if (p->layout.adasum && e->settings.deterministic)
+        return split_by_size(extents, p->chunks, elements, elements);
+    return split_evenly(extents, p->chunks, elements, element_bytes);
 }
 
 /* Consecutive chunks of rows[i] rows each. Returns the largest. */
@@ -261,7 +278,7 @@ static rueda_status launch_fused(engine *e, process_set *s, record **records, ui
         bind_tensor(o, i, records[i], offset);
         offset += o->tensors[i].count;
     }
-    const uint64_t largest = split_evenly(o->extents, p->chunks, elements, element_bytes);
+    const uint64_t largest = split_tensors(e, o->extents, p, elements, element_bytes);
     to_lane(e, o, elements * element_bytes);
     if (status == RUEDA_OK)
         status = start(e, o, first, p, largest, o->extents, o->extents);

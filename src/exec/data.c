@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#define DOT_BLOCK 8192  /* bytes */
 #define SHARE_BYTES 256 /* more costs the writer more than the reader gains */
 
 static bool has_extent(plan_operand x)
@@ -169,7 +168,7 @@ static void dot_part(exec_op *o, const plan_step *step, uint32_t piece, exec_run
     uint8_t *kept = step->dst.buffer == PLAN_NONE ? NULL : exec_address(o, step->dst, piece, part);
     const uint8_t *peers = step->a.rank == o->index ? b : a;
     /* block by block, so that what is kept is still in the first cache */
-    const size_t block = DOT_BLOCK / o->element;
+    const size_t block = EXEC_DOT_BLOCK / o->element;
     for (size_t done = 0; done < part.count; done += block) {
         const size_t count = part.count - done < block ? part.count - done : block;
         const size_t at = done * o->element;

@@ -26,12 +26,14 @@ static uint64_t piece_elements(const exec_op *o, const plan_phase *phase)
     if (phase->once)
         return o->bound.largest;
     const uint64_t most = phase->cells > 0 ? o->cell_bytes : PIECE_BYTES;
-    const uint64_t wanted = o->bound.channel->group->job->segment->header->pieces;
+    const uint64_t wanted = o->bound.channel->group->job->pieces;
     uint64_t bytes = round_up(o->bound.largest * o->element / wanted + 1, OS_CACHE_LINE);
     if (bytes < PIECE_LEAST)
         bytes = PIECE_LEAST;
     if (bytes > most)
         bytes = most;
+    if (o->bound.plan->layout.adasum && bytes > EXEC_DOT_BLOCK)
+        bytes -= bytes % EXEC_DOT_BLOCK; /* however long pieces are, the blocks are the same */
     return bytes / o->element;
 }
 
@@ -102,7 +104,7 @@ static rueda_status take_scratch(exec_op *o)
     const size_t needed = round_up((last->offset + last->count) * o->element + 1, OS_CACHE_LINE);
     if (s->bytes < needed) {
         exec_scratch_free(s);
-        s->memory = aligned_alloc(OS_CACHE_LINE, needed);
+        s->memory = os_large_alloc(needed);
         if (s->memory == NULL)
             return status_fail(RUEDA_ERR_MEMORY, "no %zu bytes for the work of an operation",
                                needed);

@@ -19,6 +19,7 @@
 #define EXEC_TICK_BITS 24   /* ticks of one operation fit in so many bits */
 #define EXEC_SUMS 4         /* a·b, a·a, b·b and leaves of a tensor */
 #define EXEC_TRIES_TOLD 256 /* after so many the trace is told that an operation waits */
+#define EXEC_DOT_BLOCK 8192 /* bytes; a dot product is the sum over such blocks, in order */
 
 /* One tensor of a (fused) operation. Offsets and counts are elements of the operation's space. */
 typedef struct exec_tensor {

@@ -22,7 +22,7 @@ static int open_heap(void **state)
     assert_int_equal(config_load(&settings, NULL), RUEDA_OK);
     settings.heap_max = HEAP_BYTES;
     settings.slot_bytes = 4 * KIB;
-    assert_int_equal(segment_create(&f->segment, &settings, 2, 2, 1), RUEDA_OK);
+    assert_int_equal(segment_create(&f->segment, &settings, 2, 1), RUEDA_OK);
     assert_int_equal(heap_init(&f->heap, &f->segment, 1), RUEDA_OK);
     *state = f;
     return 0;

@@ -5,8 +5,6 @@
 #include <unistd.h>
 
 #define SEGMENT_SLOTS 4    /* slots of a channel; plan.h's PLAN_SLOTS */
-#define PIECES_WANTED 8    /* of a tensor: depth of the pipeline */
-#define PIECES_CROWDED 2   /* with more ranks than cores every piece costs a turn of all ranks */
 #define AREA_SKEW_PAGES 37 /* see the trap in segment.h */
 #define AREA_SKEW_LINES 5
 #define SUMS_BYTES (2 * SEGMENT_SUMS * 4 * sizeof(double))
@@ -38,16 +36,13 @@ static void lay_out(segment *s, const segment_header *h)
                     AREA_SKEW_LINES * OS_CACHE_LINE;
 }
 
-rueda_status segment_create(segment *s, const config *settings, uint32_t ranks,
-                            uint32_t local_ranks, uint64_t generation)
+rueda_status segment_create(segment *s, const config *settings, uint32_t ranks, uint64_t generation)
 {
     segment_header h = {.magic = SEGMENT_MAGIC,
                         .version = SEGMENT_VERSION,
                         .generation = generation,
                         .ranks = ranks,
                         .channels = (uint32_t)settings->channels,
-                        .pieces =
-                            local_ranks > (uint32_t)os_cpu_count() ? PIECES_CROWDED : PIECES_WANTED,
                         .cache_words = (uint32_t)((settings->cache_capacity + 63) / 64),
                         .slot_bytes = round_up((uint64_t)settings->slot_bytes, OS_CACHE_LINE),
                         .heap_bytes = round_up((uint64_t)settings->heap_max, OS_PAGE)};

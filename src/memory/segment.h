@@ -36,8 +36,7 @@ typedef struct segment_abort {
 typedef struct segment_header {
     uint32_t magic, version;
     uint64_t generation;
-    uint32_t ranks, channels, cache_words;
-    uint32_t pieces; /* wanted of a tensor; few where ranks take turns on a core */
+    uint32_t ranks, channels, cache_words, zero;
     uint64_t slot_bytes, heap_bytes;
     uint64_t bytes;                                      /* of the whole file */
     _Alignas(OS_CACHE_LINE) _Atomic uint32_t aborted_by; /* rank + 1 whose abort counts; 0: none */
@@ -58,6 +57,7 @@ typedef struct segment_rank {
     int32_t pid;
     uint64_t process_space; /* in which the number is valid */
     _Atomic uint64_t beats; /* grows while the rank lives and runs */
+    os_cpus cpus;           /* where it may run */
     segment_abort abort;    /* complete when the header names the rank */
     config settings;
 } segment_rank;
@@ -101,9 +101,9 @@ typedef struct segment {
     uint64_t heap_offset;                                 /* within an area */
 } segment;
 
-/* Makes the segment of a new generation, sized by the settings; `local_ranks` of the ranks use it. */
+/* Makes the segment of a new generation, sized by the settings. */
 rueda_status segment_create(segment *s, const config *settings, uint32_t ranks,
-                            uint32_t local_ranks, uint64_t generation);
+                            uint64_t generation);
 /* Maps a segment made by another rank. Takes the descriptor over, also on failure. */
 rueda_status segment_attach(segment *s, int fd);
 void segment_close(segment *s);

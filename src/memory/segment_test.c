@@ -59,7 +59,7 @@ static size_t list_set(const segment *s, uint32_t rank, uint32_t set, stretch *t
 static void check_layout(const config *settings, uint32_t ranks)
 {
     segment s;
-    assert_int_equal(segment_create(&s, settings, ranks, ranks, 1), RUEDA_OK);
+    assert_int_equal(segment_create(&s, settings, ranks, 1), RUEDA_OK);
     const size_t most =
         2 + ranks * (2 + RUEDA_MAX_SETS * (2 + (size_t)settings->channels * (4 + ranks)));
     stretch *all = calloc(most, sizeof *all);
@@ -102,7 +102,7 @@ static void both_sides_see_the_same_layout(void **state)
     (void)state;
     const config settings = settings_with(64 * KIB, 2, 100, MIB);
     segment a, b;
-    assert_int_equal(segment_create(&a, &settings, 3, 3, 42), RUEDA_OK);
+    assert_int_equal(segment_create(&a, &settings, 3, 42), RUEDA_OK);
     assert_int_equal(segment_attach(&b, dup(a.fd)), RUEDA_OK);
     assert_int_equal(b.header->generation, 42);
     assert_int_equal(segment_heap_at(&a, 2) - a.base, segment_heap_at(&b, 2) - b.base);
@@ -121,7 +121,7 @@ static void a_foreign_segment_is_refused(void **state)
     (void)state;
     const config settings = settings_with(64 * KIB, 2, 100, MIB);
     segment a, b;
-    assert_int_equal(segment_create(&a, &settings, 1, 1, 1), RUEDA_OK);
+    assert_int_equal(segment_create(&a, &settings, 1, 1), RUEDA_OK);
     a.header->version++;
     assert_int_equal(segment_attach(&b, dup(a.fd)), RUEDA_ERR_STATE);
     assert_non_null(strstr(status_text(), "version"));

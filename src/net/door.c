@@ -1,5 +1,6 @@
-/* door.c: who may come in. Guests wait in fixed places until they have proved themselves; those who
- * have shown a credible hello give way last, so a crowd of strangers cannot push callers out. */
+/* door.c: who may come in. Guests wait in fixed places until they have proved themselves. Strangers give
+ * way to newcomers at once; who has shown a credible hello only after a while, so neither a crowd of
+ * strangers nor a rush of callers pushes callers out. */
 #include "net/address.h"
 #include "net/link.h"
 
@@ -13,6 +14,7 @@
 
 #define ACCEPT_BATCH 16                     /* connections accepted by one call */
 #define ACCEPT_PAUSE_NS UINT64_C(100000000) /* without accepting, when descriptors ran out */
+#define GRACE_NS UINT64_C(1000000000)       /* a credible guest stays so long, however many come */
 #define LISTENER NET_GUESTS                 /* its number in the epoll; others are places */
 #define KINDS PROOF_GOOD                    /* of refusals */
 
@@ -28,6 +30,7 @@ struct net_door {
     int listener, epoll;
     uint64_t arrivals;
     uint64_t resume_ns; /* when accepting goes on; UINT64_MAX: it was not interrupted */
+    bool full;          /* it was interrupted until a place is free */
     bool pause_told;
     bool told[KINDS];
     net_refusals refusals;
@@ -61,6 +64,23 @@ rueda_status net_door_open(const net_identity *me, int listener, const logger *l
     return RUEDA_OK;
 }
 
+/* ---- Interruptions --------------------------------------------------------------------------- */
+
+/* A listener that cannot be served would stay readable and keep everybody busy. */
+static void pause_accepting(net_door *door, uint64_t resume_ns)
+{
+    epoll_ctl(door->epoll, EPOLL_CTL_DEL, door->listener, NULL);
+    door->resume_ns = resume_ns;
+}
+
+static void resume_accepting(net_door *door)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.u32 = LISTENER};
+    epoll_ctl(door->epoll, EPOLL_CTL_ADD, door->listener, &event);
+    door->resume_ns = UINT64_MAX;
+    door->full = false;
+}
+
 /* ---- Refusing -------------------------------------------------------------------------------- */
 
 static void count_refusal(net_door *door, proof_verdict kind, const net_address *peer,
@@ -83,6 +103,8 @@ static net_link *take_out(net_door *door, guest *g)
     net_link *link = g->link;
     epoll_ctl(door->epoll, EPOLL_CTL_DEL, link->fd, NULL);
     g->link = NULL;
+    if (door->full)
+        resume_accepting(door);
     return link;
 }
 
@@ -121,7 +143,8 @@ static bool goes_first(const guest *a, const guest *b)
     return a_credible != b_credible ? b_credible : a->arrival < b->arrival;
 }
 
-static guest *make_place(net_door *door)
+/* A free place, or that of the guest who gives way first. */
+static guest *find_place(net_door *door)
 {
     guest *first = NULL;
     for (guest *g = door->guests; g < door->guests + NET_GUESTS; g++) {
@@ -130,24 +153,36 @@ static guest *make_place(net_door *door)
         if (first == NULL || goes_first(g, first))
             first = g;
     }
-    dismiss(door, first, PROOF_CROWDED, "too many others came before it had proved itself");
     return first;
 }
 
-/* Takes the descriptor over. */
-static void seat(net_door *door, int fd, const net_address *peer, uint64_t now_ns)
+/* From when on the place can be given to somebody else. */
+static uint64_t free_from(const guest *g)
 {
-    guest *g = make_place(door);
-    if (link_host(&door->me, fd, peer, now_ns + NET_GUEST_LIMIT_NS, &g->link) != RUEDA_OK) {
-        count_refusal(door, PROOF_CROWDED, peer, status_text());
+    if (g->link == NULL || !link_is_credible(g->link))
+        return 0;
+    return g->link->deadline_ns - NET_GUEST_LIMIT_NS + GRACE_NS;
+}
+
+/* Takes the descriptor over. The hello may already be there and a fast caller's finish follow at once, so
+ * this too may return a link. */
+static net_link *seat(net_door *door, guest *g, int fd, const net_address *peer, uint64_t now_ns)
+{
+    if (g->link != NULL)
+        dismiss(door, g, PROOF_CROWDED, "too many others came before it had proved itself");
+    g->link = link_host(&door->me, fd, peer, now_ns + NET_GUEST_LIMIT_NS);
+    if (g->link == NULL) {
+        count_refusal(door, PROOF_CROWDED, peer, "out of memory");
         close(fd);
-        return;
+        return NULL;
     }
     g->arrival = door->arrivals++;
     g->writes = false;
     struct epoll_event event = {.events = EPOLLIN, .data.u32 = (uint32_t)(g - door->guests)};
-    if (epoll_ctl(door->epoll, EPOLL_CTL_ADD, fd, &event) != 0)
-        dismiss(door, g, PROOF_CROWDED, "it cannot be waited for");
+    if (epoll_ctl(door->epoll, EPOLL_CTL_ADD, fd, &event) == 0)
+        return attend(door, g, now_ns);
+    dismiss(door, g, PROOF_CROWDED, "it cannot be waited for");
+    return NULL;
 }
 
 /* ---- Accepting ------------------------------------------------------------------------------- */
@@ -160,41 +195,50 @@ static bool is_passing(int error)
            error == EHOSTUNREACH || error == ENONET || error == ENOPROTOOPT || error == EOPNOTSUPP;
 }
 
-/* A listener that cannot be served would stay readable and keep everybody busy. */
-static void pause_accepting(net_door *door, uint64_t now_ns)
+static void tell_trouble(net_door *door)
 {
     if (!door->pause_told)
         log_line(&door->log, LOG_WARN, "cannot accept connections for now: %s", strerror(errno));
     door->pause_told = true;
-    epoll_ctl(door->epoll, EPOLL_CTL_DEL, door->listener, NULL);
-    door->resume_ns = now_ns + ACCEPT_PAUSE_NS;
 }
 
-static void resume_accepting(net_door *door)
+/* Returns the descriptor, or -1 with errno. */
+static int accept_one(const net_door *door, net_address *peer)
 {
-    struct epoll_event event = {.events = EPOLLIN, .data.u32 = LISTENER};
-    epoll_ctl(door->epoll, EPOLL_CTL_ADD, door->listener, &event);
-    door->resume_ns = UINT64_MAX;
+    struct sockaddr_storage system;
+    socklen_t bytes = sizeof system;
+    const int fd =
+        accept4(door->listener, (struct sockaddr *)&system, &bytes, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    *peer = (net_address){.family = 0};
+    if (fd >= 0)
+        address_from_socket((struct sockaddr *)&system, peer);
+    return fd;
 }
 
-static void accept_some(net_door *door, uint64_t now_ns)
+/* Returns a link that is complete, if it comes to that. */
+static net_link *accept_some(net_door *door, uint64_t now_ns)
 {
-    for (int i = 0; i < ACCEPT_BATCH; i++) {
-        struct sockaddr_storage system;
-        socklen_t bytes = sizeof system;
-        net_address peer = {.family = 0};
-        const int fd = accept4(door->listener, (struct sockaddr *)&system, &bytes,
-                               SOCK_NONBLOCK | SOCK_CLOEXEC);
+    net_link *link = NULL;
+    for (int i = 0; i < ACCEPT_BATCH && link == NULL; i++) {
+        guest *place = find_place(door);
+        net_address peer;
+        if (free_from(place) > now_ns) {
+            door->full = true;
+            pause_accepting(door, free_from(place));
+            return NULL;
+        }
+        const int fd = accept_one(door, &peer);
         if (fd >= 0) {
-            address_from_socket((struct sockaddr *)&system, &peer);
-            seat(door, fd, &peer, now_ns);
+            link = seat(door, place, fd, &peer, now_ns);
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-            return;
+            return NULL;
         } else if (!is_passing(errno)) {
-            pause_accepting(door, now_ns);
-            return;
+            tell_trouble(door);
+            pause_accepting(door, now_ns + ACCEPT_PAUSE_NS);
+            return NULL;
         }
     }
+    return link;
 }
 
 /* ---- The door -------------------------------------------------------------------------------- */
@@ -231,9 +275,7 @@ net_link *net_door_progress(net_door *door, uint64_t now_ns)
             return link; /* the other events come again */
     }
     /* guests first: those who have just spoken must not give way to newcomers */
-    if (knocks)
-        accept_some(door, now_ns);
-    return NULL;
+    return knocks ? accept_some(door, now_ns) : NULL;
 }
 
 int net_door_fd(const net_door *door)

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define KEY_TEXT (2 * NET_KEY_BYTES)
+#define KEY_TEXT ((size_t)2 * NET_KEY_BYTES)
 #define KEY_FILE_MAX (KEY_TEXT + 64) /* the digits, and room for white space around them */
 
 void net_key_make(char text[2 * NET_KEY_BYTES + 1])

@@ -97,7 +97,7 @@ static void bad_texts_are_no_keys(void **state)
 static void key_files_are_read(void **state)
 {
     (void)state;
-    static const char *const texts[] = {DIGITS, DIGITS "\n", "  " DIGITS " \r\n", "\n" DIGITS};
+    static const char *const texts[] = {DIGITS, DIGITS "\n", ("  " DIGITS " \r\n"), "\n" DIGITS};
     uint8_t expected[NET_KEY_BYTES], key[NET_KEY_BYTES];
     assert_true(net_key_parse(DIGITS, expected));
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
@@ -145,19 +145,15 @@ static void files_without_a_key_are_refused(void **state)
 {
     (void)state;
     static const char *const texts[] = {
-        "",
-        "\n",
-        "short",
-        DIGITS "0",
-        DIGITS "\n" DIGITS,
-        DIGITS " x",
-        "x" DIGITS,
-        "                                                                  "
-        "                                                                  " DIGITS};
+        "", "\n", "short", (DIGITS "0"), (DIGITS "\n" DIGITS), (DIGITS " x"), ("x" DIGITS)};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         write_file(texts[i], strlen(texts[i]), 0600);
         assert_refused(path, "64 hexadecimal digits");
     }
+    char far[300];
+    snprintf(far, sizeof far, "%200s" DIGITS, ""); /* more white space than anybody needs */
+    write_file(far, strlen(far), 0600);
+    assert_refused(path, "64 hexadecimal digits");
     write_file(DIGITS "\0junk", 64 + 5, 0600);
     assert_refused(path, "64 hexadecimal digits");
     write_file(ZEROS, 64, 0600);

@@ -18,14 +18,15 @@
 
 /* ---- Beginning ------------------------------------------------------------------------------- */
 
-static rueda_status make(int fd, const net_address *peer, uint64_t deadline_ns, net_link **link)
+/* NULL: out of memory, and the descriptor stays the caller's. */
+static net_link *make(int fd, const net_address *peer, uint64_t deadline_ns)
 {
     net_link *made = calloc(1, sizeof *made);
     handshake *shake = calloc(1, sizeof *shake);
     if (made == NULL || shake == NULL) {
         free(made);
         free(shake);
-        return status_fail(RUEDA_ERR_MEMORY, "out of memory for a connection");
+        return NULL;
     }
     const int on = 1;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -35,8 +36,7 @@ static rueda_status make(int fd, const net_address *peer, uint64_t deadline_ns, 
     made->deadline_ns = deadline_ns;
     made->peer = *peer;
     made->shake = shake;
-    *link = made;
-    return RUEDA_OK;
+    return made;
 }
 
 static bool has_aes(void)
@@ -44,13 +44,12 @@ static bool has_aes(void)
     return crypto_aead_aes256gcm_is_available() == 1;
 }
 
-rueda_status link_host(const net_identity *me, int fd, const net_address *peer,
-                       uint64_t deadline_ns, net_link **link)
+net_link *link_host(const net_identity *me, int fd, const net_address *peer, uint64_t deadline_ns)
 {
-    const rueda_status status = make(fd, peer, deadline_ns, link);
-    if (status == RUEDA_OK)
-        handshake_host((*link)->shake, me, has_aes());
-    return status;
+    net_link *made = make(fd, peer, deadline_ns);
+    if (made != NULL)
+        handshake_host(made->shake, me, has_aes());
+    return made;
 }
 
 /* A socket bound to the address `from`, if there is one. Returns -1 with errno. */
@@ -75,10 +74,7 @@ static int open_socket(const net_address *to, const net_address *from)
     return -1;
 }
 
-/* Ends the proof: the link is refused for good, and secrets go. */
-static void refuse(net_link *link, proof_verdict verdict, const char *format, ...)
-    STATUS_PRINTF(3, 4);
-
+/* Nothing secret stays behind. */
 static void end_proof(net_link *link)
 {
     if (link->shake == NULL)
@@ -88,7 +84,8 @@ static void end_proof(net_link *link)
     link->shake = NULL;
 }
 
-static void refuse(net_link *link, proof_verdict verdict, const char *format, ...)
+static void STATUS_PRINTF(3, 4)
+    refuse(net_link *link, proof_verdict verdict, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -134,11 +131,11 @@ rueda_status net_link_call(const net_identity *me, const net_purpose *purpose,
     if (fd < 0)
         return fail_call(to, from);
     const uint64_t now = os_now_ns();
-    net_link *made = NULL;
-    const rueda_status status =
-        make(fd, to, limit_ns > UINT64_MAX - now ? UINT64_MAX : now + limit_ns, &made);
-    if (status != RUEDA_OK)
-        return close(fd), status;
+    net_link *made = make(fd, to, limit_ns > UINT64_MAX - now ? UINT64_MAX : now + limit_ns);
+    if (made == NULL) {
+        close(fd);
+        return status_fail(RUEDA_ERR_MEMORY, "out of memory for a connection");
+    }
     made->purpose = *purpose;
     handshake_call(made->shake, me, purpose, has_aes());
     start_connecting(made);
@@ -295,7 +292,8 @@ void net_link_set_buffers(net_link *link, size_t bytes)
 /* ---- End ------------------------------------------------------------------------------------- */
 
 /* A close with unread bytes would reset the connection, and the other end could lose what we sent.
- * An unproved connection is reset on purpose: it leaves nothing behind in the system. */
+ * An unproved connection is reset on purpose: it leaves nothing behind in the system. Shutting down
+ * tells the other end also while a forked child still holds a copy of the descriptor. */
 static void close_socket(const net_link *link)
 {
     const struct linger reset = {.l_onoff = 1};
@@ -303,6 +301,7 @@ static void close_socket(const net_link *link)
         (void)!recv(link->fd, NULL, DISCARD_BYTES, MSG_TRUNC | MSG_DONTWAIT);
     else
         setsockopt(link->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    shutdown(link->fd, SHUT_WR);
     close(link->fd);
 }
 

@@ -20,9 +20,9 @@ struct net_link {
     char why[LINK_WHY];
 };
 
-/* The host's side of an accepted connection: takes the descriptor over when it returns OK. */
-rueda_status link_host(const net_identity *me, int fd, const net_address *peer,
-                       uint64_t deadline_ns, net_link **link);
+/* The host's side of an accepted connection. Takes the descriptor over; NULL: out of memory, it stays
+ * the caller's. */
+net_link *link_host(const net_identity *me, int fd, const net_address *peer, uint64_t deadline_ns);
 
 /* Whether the caller has sent a hello that only one who has the key can have made (or recorded). */
 bool link_is_credible(const net_link *link);

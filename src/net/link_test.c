@@ -202,7 +202,7 @@ static void a_differing_caller_is_turned_away(void **state)
             &net_door_refusals(door)->wrong_generation, &net_door_refusals(door)->wrong_purpose,
             &net_door_refusals(door)->wrong_purpose};
         caller_id.key[31] ^= i == 0;
-        caller_id.job[0] ^= i == 1;
+        caller_id.job[0] = i == 1 ? 'J' : 'j';
         caller_id.generation += i == 2;
         caller_id.encrypt = i == 3;
         net_purpose purpose = test_purpose();
@@ -366,6 +366,24 @@ static void a_child_forgets_without_harm(void **state)
     net_door_close(NULL);
 }
 
+static void an_end_is_seen_while_a_child_holds_a_copy(void **state)
+{
+    (void)state;
+    net_address at;
+    net_door *door = test_door(&host_id, 4, &at);
+    net_link *a = test_call(&caller_id, &at), *b = test_meet(door, a);
+    const int copy = dup(net_link_fd(a)); /* as a child that has not forgotten it yet would */
+    net_link_close(a);
+    char byte;
+    ssize_t got;
+    while ((got = net_link_receive(b, &byte, 1)) == 0)
+        test_wait(net_link_fd(b), POLLIN, -1, 0);
+    assert_int_equal(got, -1);
+    close(copy);
+    net_link_close(b);
+    net_door_close(door);
+}
+
 static void buffers_are_set(void **state)
 {
     (void)state;
@@ -425,6 +443,7 @@ int main(void)
         cmocka_unit_test_setup(nobody_on_the_line_can_change_a_byte, fresh_identities),
         cmocka_unit_test_setup(the_proof_is_protected_without_encryption_too, fresh_identities),
         cmocka_unit_test_setup(a_child_forgets_without_harm, fresh_identities),
+        cmocka_unit_test_setup(an_end_is_seen_while_a_child_holds_a_copy, fresh_identities),
         cmocka_unit_test_setup(buffers_are_set, fresh_identities),
         cmocka_unit_test_setup(links_end_in_every_state, fresh_identities),
     };

@@ -153,8 +153,8 @@ rueda_status net_door_open(const net_identity *me, int listener, const logger *l
                            net_door **door);
 /* Accepts and moves proofs on; returns an admitted link (then the caller's; call again), or NULL when
  * there is none now. A bounded number of steps: hostile callers cannot hold it. When all NET_GUESTS
- * places are taken the oldest guest without a credible hello goes, or else the oldest. Where
- * descriptors run out it pauses. */
+ * places are taken the oldest guest without a credible hello goes; when all have shown one, newcomers
+ * wait outside, for a second at most. Where descriptors run out it pauses. */
 net_link *net_door_progress(net_door *door, uint64_t now_ns);
 /* One descriptor (an epoll of its own) that becomes readable when net_door_progress should be called. */
 int net_door_fd(const net_door *door);

@@ -99,7 +99,7 @@ static void every_bit_of_a_hello_counts(void **state)
     (void)state;
     talk t = whole_talk(false);
     net_purpose seen;
-    for (size_t bit = 0; bit < 8 * PROOF_HELLO; bit++) {
+    for (size_t bit = 0; bit < 8 * sizeof t.said.hello; bit++) {
         t.said.hello[bit / 8] ^= (uint8_t)(1 << bit % 8);
         const proof_verdict verdict = proof_check_hello(&t.host, &t.said, &seen);
         if (verdict != verdict_of_byte(bit / 8))
@@ -113,7 +113,7 @@ static void every_bit_of_an_answer_counts(void **state)
 {
     (void)state;
     talk t = whole_talk(true);
-    for (size_t bit = 0; bit < 8 * (PROOF_HELLO + PROOF_ANSWER); bit++) {
+    for (size_t bit = 0; bit < 8 * offsetof(proof_transcript, finish); bit++) {
         uint8_t *byte = (uint8_t *)&t.said + bit / 8;
         const size_t at = bit / 8 - (bit / 8 < PROOF_HELLO ? 0 : PROOF_HELLO);
         proof_verdict expected = PROOF_WRONG_KEY;

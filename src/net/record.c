@@ -7,13 +7,13 @@
 #include <string.h>
 
 #define NONCE_BYTES 12
-static_assert(NONCE_BYTES == crypto_aead_aes256gcm_NPUBBYTES &&
-                  NONCE_BYTES == crypto_aead_chacha20poly1305_ietf_NPUBBYTES &&
-                  RECORD_TAG == crypto_aead_aes256gcm_ABYTES &&
-                  RECORD_TAG == crypto_aead_chacha20poly1305_ietf_ABYTES &&
-                  NET_KEY_BYTES == crypto_aead_aes256gcm_KEYBYTES &&
-                  NET_KEY_BYTES == crypto_aead_chacha20poly1305_ietf_KEYBYTES,
-              "both ciphers have the same shape");
+/* both ciphers have the same shape */
+static_assert(NONCE_BYTES == crypto_aead_aes256gcm_NPUBBYTES, "AES nonce");
+static_assert(NONCE_BYTES == crypto_aead_chacha20poly1305_ietf_NPUBBYTES, "ChaCha20 nonce");
+static_assert(RECORD_TAG == crypto_aead_aes256gcm_ABYTES, "AES tag");
+static_assert(RECORD_TAG == crypto_aead_chacha20poly1305_ietf_ABYTES, "ChaCha20 tag");
+static_assert(NET_KEY_BYTES == crypto_aead_aes256gcm_KEYBYTES, "AES key");
+static_assert(NET_KEY_BYTES == crypto_aead_chacha20poly1305_ietf_KEYBYTES, "ChaCha20 key");
 
 void record_start(record_direction *d, proof_cipher cipher, const uint8_t key[NET_KEY_BYTES])
 {

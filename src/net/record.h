@@ -25,7 +25,7 @@ typedef struct record_direction {
 /* A cipher other than PROOF_PLAIN. */
 void record_start(record_direction *d, proof_cipher cipher, const uint8_t key[NET_KEY_BYTES]);
 
-/* Seals 1 … RECORD_PLAIN 65536bytes into `record` (RECORD_BYTES of room) and returns its bytes. `plain` may
+/* Seals 1 … RECORD_PLAIN bytes into `record` (RECORD_BYTES of room) and returns its bytes. `plain` may
  * be record + RECORD_HEADER. */
 size_t record_seal(record_direction *d, const uint8_t *plain, size_t bytes, uint8_t *record);
 

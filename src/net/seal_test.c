@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define SMALL 100 /* bytes in a record of most tests */
+#define SMALL ((size_t)100) /* bytes in a record of most tests */
 #define SMALL_RECORD (RECORD_HEADER + SMALL + RECORD_TAG)
 
 /* `near` seals what `far` opens; between their sockets sits the test. */
@@ -67,7 +67,7 @@ static void assert_breaks_after(line *l, int genuine)
     bool ended;
     if (genuine > 0) {
         assert_int_equal(seal_receive(l->far, l->in[1], got, sizeof got, &ended), genuine * SMALL);
-        for (int i = 0; i < genuine * SMALL; i++)
+        for (size_t i = 0; i < (size_t)genuine * SMALL; i++)
             assert_int_equal(got[i], 'a' + i / SMALL);
     }
     for (int again = 0; again < 3; again++) {

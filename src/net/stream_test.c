@@ -129,7 +129,7 @@ static bool receive_piece(flow *f)
 static short events_of(const flow *out)
 {
     const bool writes = out->sent < out->total || net_link_wants_write(out->from);
-    return (short)(writes ? POLLIN | POLLOUT : POLLIN);
+    return writes ? POLLIN | POLLOUT : POLLIN;
 }
 
 static void exchange(pair *p, uint64_t there_bytes, uint64_t back_bytes)
@@ -278,6 +278,26 @@ static void close_with_unread_bytes(pair *p)
 }
 TEST_WITH_ALL_WAYS(unread_bytes_do_not_reset_the_link, close_with_unread_bytes)
 
+/* Even what the other host has not yet taken: the system goes on sending after the close. */
+static void a_close_does_not_throw_away_what_is_on_its_way(void **state)
+{
+    (void)state;
+    static uint8_t piece[PIECE_MAX];
+    pair p = open_pair(&ways[0]);
+    send_all(p.b, "never read");
+    uint64_t left = fill(&p);
+    assert_false(net_link_flushed(p.a));
+    net_link_close(p.a);
+    ssize_t received;
+    while ((received = net_link_receive(p.b, piece, sizeof piece)) >= 0) {
+        left -= (uint64_t)received;
+        if (received == 0)
+            test_wait(net_link_fd(p.b), POLLIN, -1, 0);
+    }
+    assert_int_equal(left, 0);
+    net_link_close(p.b);
+}
+
 static void reset(net_link *link)
 {
     const struct linger now = {.l_onoff = 1};
@@ -297,8 +317,7 @@ static void send_into_a_reset(pair *p)
     send_all(p->b, "goodbye");
     test_wait(net_link_fd(p->a), POLLIN, -1, 0);
     reset(p->b);
-    ssize_t sent;
-    while ((sent = net_link_send(p->a, &(struct iovec){"x", 1}, 1)) >= 0)
+    while (net_link_send(p->a, &(struct iovec){"x", 1}, 1) >= 0)
         test_wait(net_link_fd(p->a), POLLIN, -1, 0);
     assert_int_equal(net_link_state(p->a), NET_BROKEN);
     char why[LINK_WHY];
@@ -316,6 +335,7 @@ int main(void)
         cmocka_unit_test(a_link_is_flushed_when_the_other_host_has_it_all),
         cmocka_unit_test(what_was_sent_before_the_end_arrives),
         cmocka_unit_test(unread_bytes_do_not_reset_the_link),
+        cmocka_unit_test(a_close_does_not_throw_away_what_is_on_its_way),
         cmocka_unit_test(a_reset_breaks_the_link),
         cmocka_unit_test(what_arrived_before_a_failed_send_is_delivered),
     };

@@ -102,7 +102,7 @@ static inline void test_flush(net_link *link)
 
 static inline short test_events(const net_link *link)
 {
-    return (short)(net_link_wants_write(link) ? POLLIN | POLLOUT : POLLIN);
+    return net_link_wants_write(link) ? POLLIN | POLLOUT : POLLIN;
 }
 
 /* Moves both ends until the caller's link is open and the door has admitted it (returned), or the

@@ -151,8 +151,7 @@ static void strange_names_are_shown_as_json_allows(void **state)
     static const char *const names[] = {"",
                                         "a\"b\\c",
                                         "line\nbreak\ttab\x01\x1f",
-                                        "gr\xc3\xa4"
-                                        "dient \xe2\x88\x91 \xf0\x9f\x98\x80",
+                                        "gr\303\244dient \342\210\221 \360\237\230\200",
                                         "cut \xc3",
                                         "\xff\xfe",
                                         "\xc0\x80 overlong",
@@ -171,9 +170,7 @@ static void strange_names_are_shown_as_json_allows(void **state)
     check_timeline parsed = parse(&t);
     assert_null(check_nesting(&parsed, false));
     assert_int_not_equal(check_pid(&parsed, "a\\\"b\\\\c"), 0);
-    assert_int_not_equal(check_pid(&parsed, "gr\xc3\xa4"
-                                            "dient \xe2\x88\x91 \xf0\x9f\x98\x80"),
-                         0);
+    assert_int_not_equal(check_pid(&parsed, "gr\303\244dient \342\210\221 \360\237\230\200"), 0);
     assert_int_not_equal(check_pid(&parsed, "cut \xef\xbf\xbd"), 0);
     assert_int_not_equal(check_pid(&parsed, "\xef\xbf\xbd\xef\xbf\xbd overlong"), 0);
     check_free(&parsed);

@@ -203,7 +203,7 @@ typedef struct plan_choice {
     bool shared_memory; /* a transport with peer memory joins the ranks of a host */
     bool mapped;        /* IN and OUT of peers on the host can be reached */
     bool equal_parts;   /* alltoall: all splits alike */
-    bool deterministic; /* the order of a reduction must not depend on where a chunk lies */
+    bool deterministic; /* allreduce: by the tree of blocks.h, whatever the bytes and hosts */
 } plan_choice;
 
 /* The table's answer: algorithm, and in *small whether to build it for latency. Total: there is an

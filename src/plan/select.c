@@ -1,8 +1,8 @@
 /* select.c: which algorithm for what, as rows of data.
  *
  * The first row that fits decides, and the last rows of each collective fit everything. Invariant:
- * where a reduction must be deterministic, no row depends on the number of bytes unless both sides
- * of the limit reduce in the same order (bytes depend on what was fused, and so on timing). */
+ * where a reduction must be deterministic, it goes by the tree of blocks.h, wherever the ranks are
+ * and however many bytes were fused. */
 #include "plan/plan.h"
 
 #define ANY UINT64_MAX
@@ -10,11 +10,10 @@
 enum condition {
     MEMORY = 1,       /* all ranks on one host, with peer memory */
     SHARED_HOSTS = 2, /* several hosts, with peer memory inside, and more ranks than hosts */
-    TWO_HOSTS = 4,    /* exactly two */
-    PROJECTION = 8,   /* Adasum */
-    FIXED_ORDER = 16, /* a deterministic reduction */
-    EQUAL_PARTS = 32, /* an alltoall with equal splits */
-    PRIVATE = 64      /* tensors that peers cannot reach */
+    PROJECTION = 4,   /* Adasum */
+    FIXED_ORDER = 8,  /* a deterministic reduction */
+    EQUAL_PARTS = 16, /* an alltoall with equal splits */
+    PRIVATE = 32      /* tensors that peers cannot reach */
 };
 
 static const struct rule {
@@ -26,6 +25,9 @@ static const struct rule {
 } RULES[] = {
     /* Adasum: one algorithm, which uses memory wherever blocks of its tree lie on a host. */
     {PLAN_ALLREDUCE, PROJECTION, ANY, ANY, PLAN_ALGORITHM_ADASUM, false},
+    /* By the tree; of up to three ranks it is the order of ranks. */
+    {PLAN_ALLREDUCE, FIXED_ORDER | MEMORY, 3, ANY, PLAN_ALGORITHM_DIRECT, false},
+    {PLAN_ALLREDUCE, FIXED_ORDER, ANY, ANY, PLAN_ALGORITHM_HALVING, false},
     /* By memory. The small form reads every peer's whole tensor, so its limit falls with the ranks;
      * both forms reduce in rank order. */
     {PLAN_ALLREDUCE, MEMORY | PRIVATE, 2, 32768, PLAN_ALGORITHM_DIRECT, true},
@@ -38,9 +40,6 @@ static const struct rule {
     {PLAN_REDUCESCATTER, MEMORY, ANY, ANY, PLAN_ALGORITHM_DIRECT, false},
     {PLAN_BARRIER, MEMORY, ANY, ANY, PLAN_ALGORITHM_DIRECT, false},
     /* By messages, or both. */
-    {PLAN_ALLREDUCE, FIXED_ORDER | SHARED_HOSTS | TWO_HOSTS, ANY, ANY, PLAN_ALGORITHM_HIERARCHICAL,
-     false},
-    {PLAN_ALLREDUCE, FIXED_ORDER, ANY, ANY, PLAN_ALGORITHM_HALVING, false},
     {PLAN_ALLREDUCE, 0, ANY, 8192, PLAN_ALGORITHM_DOUBLING, false},
     {PLAN_ALLREDUCE, SHARED_HOSTS, 512, ANY, PLAN_ALGORITHM_HIERARCHICAL, false},
     {PLAN_ALLREDUCE, 0, ANY, 262144, PLAN_ALGORITHM_HALVING, false},
@@ -63,7 +62,6 @@ static unsigned conditions_of(const plan_choice *choice)
     unsigned met = 0;
     met |= choice->ranks == 1 || (choice->shared_memory && !several) ? MEMORY : 0;
     met |= choice->shared_memory && several && choice->ranks > choice->hosts ? SHARED_HOSTS : 0;
-    met |= choice->hosts == 2 ? TWO_HOSTS : 0;
     met |= choice->adasum ? PROJECTION : 0;
     met |= choice->deterministic ? FIXED_ORDER : 0;
     met |= choice->equal_parts ? EQUAL_PARTS : 0;

@@ -176,11 +176,14 @@ typedef struct wire_head {
     double prescale, postscale;
 } wire_head;
 
+static size_t wire_bytes(size_t ndim, size_t list_count, size_t name_length)
+{
+    return (sizeof(wire_head) + (ndim + list_count) * sizeof(int64_t) + name_length + 7) / 8 * 8;
+}
+
 size_t signature_encoded_bytes(const signature *s, size_t name_length)
 {
-    return (sizeof(wire_head) + (s->ndim + (size_t)s->list_count) * sizeof(int64_t) + name_length +
-            7) /
-           8 * 8;
+    return wire_bytes(s->ndim, s->list_count, name_length);
 }
 
 void signature_encode(const signature *s, const char *name, size_t name_length, uint8_t *to)
@@ -214,9 +217,22 @@ static bool head_is_sound(const wire_head *head, size_t bytes)
            head->dtype < RUEDA_DTYPE_COUNT && head->op < RUEDA_OP_COUNT &&
            head->ndim <= RUEDA_MAX_DIMS && head->name_length <= RUEDA_MAX_NAME &&
            head->list_count <= bytes / sizeof(int64_t) &&
-           sizeof *head + (head->ndim + (size_t)head->list_count) * sizeof(int64_t) +
-                   head->name_length <=
-               head->bytes;
+           wire_bytes(head->ndim, head->list_count, head->name_length) == head->bytes;
+}
+
+/* No extent is negative, and the number of bytes can be counted. */
+static bool shape_is_sound(const signature *s)
+{
+    uint64_t elements = rueda_dtype_bytes((rueda_dtype)s->dtype);
+    for (uint8_t i = 0; i < s->ndim; i++) {
+        if (s->shape[i] < 0 || __builtin_mul_overflow(elements, (uint64_t)s->shape[i], &elements))
+            return false;
+    }
+    for (uint32_t i = 0; i < s->list_count; i++) {
+        if (s->list[i] < 0)
+            return false;
+    }
+    return elements <= INT64_MAX;
 }
 
 size_t signature_decode(signature *s, const char **name, size_t *name_length, const uint8_t *from,
@@ -248,6 +264,10 @@ size_t signature_decode(signature *s, const char **name, size_t *name_length, co
             return 0;
         memcpy(s->list, from, head.list_count * sizeof *s->list);
         s->list_count = head.list_count;
+    }
+    if (!shape_is_sound(s)) {
+        signature_fini(s);
+        return 0;
     }
     *name = (const char *)from + head.list_count * sizeof(int64_t);
     *name_length = head.name_length;

@@ -4,7 +4,7 @@
 
 case_help_lists_commands() {
     expect 0 "$rueda" --help
-    for command in run bench plan doctor version; do
+    for command in run bench plan timeline doctor version; do
         grep -q "^  $command " out || fail "no $command"
     done
     expect 2 "$rueda"

@@ -29,11 +29,10 @@ netns() { # netns HOST COMMAND...: runs it in the host's network
 }
 
 hosts_down() {
-    for number in $(seq "$host_count"); do
+    for host in $(ip netns list | grep -o "^rueda-$id-[0-9]*"); do
         # shellcheck disable=SC2046
-        kill -9 $(ip netns pids "rueda-$id-$number" 2>/dev/null) 2>/dev/null
-        ip netns del "rueda-$id-$number" 2>/dev/null
-        ip link del "v$id.$number" 2>/dev/null
+        kill -9 $(ip netns pids "$host") 2>/dev/null
+        ip netns del "$host" # the devices go with it
     done
     ip link del "$bridge" 2>/dev/null
 }
@@ -42,6 +41,18 @@ trap '[ -z "${launcher:-}" ] || kill -9 "$launcher" 2>/dev/null
     wait 2>/dev/null
     rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM HUP
+
+# A test that is killed (it took too long) cannot clean up: somebody else, whom its killer does not find
+# among its children, does.
+watch_over() {
+    (setsid sh -c "tail -f --pid=$id -s 0.5 /dev/null
+        for host in \$(ip netns list | grep -o '^rueda-$id-[0-9]*'); do
+            kill -9 \$(ip netns pids \$host)
+            ip netns del \$host
+        done
+        ip link del $bridge
+        rm -rf '$work'" >/dev/null 2>&1 &)
+}
 
 host_up() { # host_up NUMBER
     name=rueda-$id-$1
@@ -81,6 +92,7 @@ END
 }
 
 hosts_up() { # hosts_up COUNT
+    watch_over
     keys=$work/.keys
     mkdir -p "$keys" /run/sshd
     ssh-keygen -q -t ed25519 -N '' -f "$keys/user"
@@ -108,6 +120,13 @@ hosts_are_empty() {
     for number in $(seq "$host_count"); do
         [ -z "$(guests "$number")" ] || return 1
         [ -z "$(netns "$number" ss -Htn state established)" ] || return 1
+    done
+}
+
+# Kills what is called so on a host, beside its sshd that listens.
+kill_guests() { # kill_guests NUMBER NAME
+    for pid in $(guests "$1"); do
+        [ "$(cat "/proc/$pid/comm" 2>/dev/null)" != "$2" ] || kill -KILL "$pid" 2>/dev/null
     done
 }
 

@@ -379,9 +379,7 @@ case_killed_ssh_ends_the_job() {
 case_killed_agent_ends_the_job() {
     hosts_up 2
     start_sleepers
-    for pid in $(guests 2); do
-        [ "$(cat "/proc/$pid/comm")" != rueda-agent ] || kill -KILL "$pid"
-    done
+    kill_guests 2 rueda-agent
     ended_with 1
     last_line "^rueda run: lost host $host2: ssh ended with"
     await 5 "all processes are gone" sleepers_are_gone
@@ -391,9 +389,7 @@ case_killed_agent_ends_the_job() {
 case_killed_sshd_ends_the_job() {
     hosts_up 2
     start_sleepers
-    for pid in $(guests 2); do
-        [ "$(cat "/proc/$pid/comm")" != sshd ] || kill -KILL "$pid"
-    done
+    kill_guests 2 sshd
     ended_with 1
     last_line "^rueda run: lost host $host2: ssh ended with 255: .*closed"
     await 5 "all processes are gone" sleepers_are_gone

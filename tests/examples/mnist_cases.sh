@@ -1,6 +1,7 @@
 #!/bin/sh
 # The MNIST example from outside. `mnist_cases.sh NAME` runs case_NAME.
-. "$(dirname "$0")/../cli/common.sh"
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/../cli/common.sh"
 mnist=${TEST_MNIST:?names the program}
 data=${TEST_DATA:?names the folder with the images}
 
@@ -30,11 +31,18 @@ same() {
 few="--limit 512 --epochs 1 --batch 16"
 
 workers_equal_ranks() { # workers_equal_ranks OP
-    train 1 --op "$1" --workers-per-rank 4 --log one.csv $few
-    train 2 --op "$1" --workers-per-rank 2 --log two.csv $few
-    train 4 --op "$1" --log four.csv $few
+    train 1 --op "$1" --workers-per-rank 4 --log one.csv --save one $few
+    train 2 --op "$1" --workers-per-rank 2 --log two.csv --save two $few
+    train 4 --op "$1" --log four.csv --save four $few
     same one.csv two.csv 0.0005
     same one.csv four.csv 0.0005
+}
+
+workers_equal_ranks_to_the_bit() { # workers_equal_ranks_to_the_bit OP
+    export RUEDA_DETERMINISTIC=1
+    workers_equal_ranks "$1"
+    cmp one two || fail "2 ranks of 2 workers have other parameters than 1 of 4"
+    cmp one four || fail "4 ranks have other parameters than 1 of 4 workers"
 }
 
 case_workers_in_one_process_equal_ranks_adasum() {
@@ -47,6 +55,20 @@ case_workers_in_one_process_equal_ranks_average() {
 
 case_workers_in_one_process_equal_ranks_sum() {
     workers_equal_ranks sum
+}
+
+case_workers_equal_ranks_to_the_bit_adasum() {
+    workers_equal_ranks_to_the_bit adasum
+}
+
+case_workers_equal_ranks_to_the_bit_average() {
+    workers_equal_ranks_to_the_bit average
+}
+
+# TEST_PYTHON names a Python that has PyTorch; without one the test is skipped.
+case_gradient_is_that_of_pytorch() {
+    exec "${TEST_PYTHON:-python3}" "$here/mnist_gradient.py" "$here/../../examples/c/mnist/pytorch" \
+        "$data" "${TEST_GRADIENT:?names the program that writes a gradient}"
 }
 
 case_learns_in_seconds() {
@@ -79,6 +101,7 @@ case_bar_draws_over_itself() {
     train 2 --progress bar --limit 2000 --epochs 1
     [ "$(tr -cd '\r' <out | wc -c)" -gt 1 ] || fail "no bar"
     contains out 'left  loss'
+    contains out 'of 2 add up'
 }
 
 case_bad_usage_is_one_line_and_2() {
@@ -94,7 +117,7 @@ case_bad_usage_is_one_line_and_2() {
 
 case_help_lists_options() {
     expect 0 "$mnist" --help
-    for option in op epochs batch lr workers-per-rank seed data limit eval-every log json help; do
+    for option in op epochs batch lr workers-per-rank seed data limit eval-every log save json help; do
         contains out "--$option"
     done
 }
@@ -114,6 +137,18 @@ case_a_log_that_cannot_be_made_is_said() {
     expect 1 "$mnist" --data "$data" --log nowhere/run.csv $few
     one_line err
     contains err 'nowhere/run.csv'
+}
+
+case_divergence_is_said() {
+    train 1 --op sum --workers-per-rank 16 --lr 0.5 --limit 4096 --log run.json
+    contains out 'DIVERGED'
+    contains run.json '"outcome":"diverged"'
+}
+
+case_a_file_that_cannot_be_saved_is_said() {
+    expect 1 "$mnist" --data "$data" --save nowhere/model $few
+    one_line err
+    contains err 'nowhere/model'
 }
 
 run_case "$1"

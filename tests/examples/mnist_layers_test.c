@@ -8,10 +8,10 @@
 
 #include <cmocka.h>
 
+#include "common/random.h"
 #include "gemm.h"
 #include "layers.h"
 #include "optimizer.h"
-#include "random.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "combine.h"
+#include "common/combine.h"
 #include "gemm.h"
 #include "network.h"
 
@@ -127,16 +127,17 @@ static void workers_combine_by_adasum(void **state)
 {
     fixture *f = *state;
     float *updates[2] = {f->gradient, f->moved};
+    double norms[TENSORS] = {0};
     for (size_t i = 0; i < NETWORK_PARAMETERS; i++)
         f->gradient[i] = f->moved[i] = 2;
-    combine_workers(RUEDA_ADASUM, updates, 2);
+    combine_workers(RUEDA_ADASUM, &network_subject, updates, 2, norms);
     for (size_t i = 0; i < NETWORK_PARAMETERS; i++)
         assert_true(fabsf(f->gradient[i] - 2) < 1e-5F);
     for (size_t i = 0; i < NETWORK_PARAMETERS; i++) {
         f->gradient[i] = i % 2 == 0 ? 3 : 0;
         f->moved[i] = i % 2 == 0 ? 0 : 4;
     }
-    combine_workers(RUEDA_ADASUM, updates, 2);
+    combine_workers(RUEDA_ADASUM, &network_subject, updates, 2, norms);
     for (size_t i = 0; i < NETWORK_PARAMETERS; i++)
         assert_true(f->gradient[i] == (i % 2 == 0 ? 3 : 4));
 }

@@ -103,7 +103,7 @@ static void open_station(station *s, const form *f)
     CHECK_OK(config_load(&settings, NULL));
     CHECK_OK(boot_identify(&settings, &who));
     CHECK_OK(boot_join(&settings, &who, 1, &log, &s->segment, &meeting));
-    s->job = (control){&s->segment, NULL, (uint32_t)who.rank};
+    s->job = (control){&s->segment, NULL, (uint32_t)who.rank, 1};
     static config kept; /* the network looks at it as long as it lives */
     kept = settings;
     if (meeting.door != NULL)

@@ -1,60 +1,54 @@
-/* main.c: joins the job, reads options and images, trains, tells how it went. */
+/* main.c: reads the images, trains, tells how it went. */
+#include "common/job.h"
 #include "gemm.h"
+#include "network.h"
 #include "train.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
-/* True if all ranks say so. Otherwise the first of those that do not tells why: the launcher ends a
- * job with the first rank that fails, so nobody leaves before that. */
-static bool all_agree(bool good, const char *why)
-{
-    int32_t first = good ? rueda_size() : rueda_rank();
-    rueda_tensor tensor = RUEDA_TENSOR("agreement", &first, RUEDA_I32, 0, NULL);
-    rueda_options min = RUEDA_OPTIONS(RUEDA_MIN);
-    if (rueda_allreduce(&tensor, &min, NULL) != RUEDA_OK) {
-        fprintf(stderr, "mnist: %s\n", rueda_error());
-        return false;
-    }
-    if (first == rueda_rank())
-        fprintf(stderr, "%s\n", why);
-    rueda_barrier(RUEDA_GLOBAL_SET, NULL);
-    return first == rueda_size();
-}
+static const char about[] =
+    "Trains a network on MNIST. Start it alone, or on N ranks: rueda run -np N mnist [options]";
 
-static bool load(const options *o, dataset *training, dataset *test)
+static bool load(const settings *o, dataset *training, dataset *test)
 {
-    char error[IDX_ERROR_BYTES + 8] = "mnist: ";
+    char error[IDX_ERROR_BYTES + 8] = "mnist: ", found[MAX_PATH_BYTES];
     char *sentence = error + strlen(error);
-    return all_agree(dataset_load(o->data, "train", (int)o->limit, training, sentence) &&
-                         dataset_load(o->data, "t10k", (int)o->limit, test, sentence),
-                     error);
+    const char *data = o->data;
+    if (data == NULL) {
+        find_data(found);
+        data = found;
+    }
+    return job_agrees(dataset_load(data, "train", (int)o->limit, training, sentence) &&
+                          dataset_load(data, "t10k", (int)o->limit, test, sentence),
+                      error);
 }
 
-static bool tell(const options *o, log_file *log, const progress *show, const run_summary *summary)
+static bool tell(const settings *o, log_file *log, const progress *show, const run_summary *summary)
 {
     if (rueda_rank() != 0)
         return true;
     progress_summary(show, summary);
     if (log_close(log, summary))
         return true;
-    fprintf(stderr, "mnist: %s could not be written\n", o->log);
+    fprintf(stderr, "mnist: %s could not be written\n", o->run.log);
     return false;
 }
 
-static int run(options *o)
+static int run(void *options)
 {
     static run_summary summary;
+    const settings *o = options;
     dataset training = {0}, test = {0};
     char error[IDX_ERROR_BYTES] = "";
     progress show = {.mode = PROGRESS_NONE};
     log_file log = {0};
-    bool good = rueda_rank() > 0 || log_open(&log, o->log, o->json ? stdout : NULL);
+    bool good = rueda_rank() > 0 ||
+                log_open(&log, &network_subject, o->run.log, o->run.json ? stdout : NULL);
     if (!good)
-        snprintf(error, sizeof error, "mnist: %s: %s", o->log, strerror(errno));
-    if (rueda_rank() > 0)
-        o->progress = PROGRESS_NONE;
-    good = all_agree(good, error) && load(o, &training, &test);
+        snprintf(error, sizeof error, "mnist: %s: %s", o->run.log, strerror(errno));
+    good = job_agrees(good, error) && load(o, &training, &test);
     if (good && !train(o, &training, &test, &log, &show, &summary, error)) {
         fprintf(stderr, "mnist: %s\n", error);
         good = false;
@@ -67,21 +61,9 @@ static int run(options *o)
 
 int main(int argc, char **argv)
 {
-    static options o;
-    char error[OPTIONS_ERROR_BYTES] = "";
+    settings o;
+    option table[MAX_OPTIONS];
     gemm_setup(argv);
-    if (rueda_init(NULL) != RUEDA_OK) {
-        fprintf(stderr, "mnist: %s\n", rueda_error());
-        return 1;
-    }
-    int code = 0;
-    const options_result parsed = options_parse(&o, argc, argv, error);
-    if (parsed == OPTIONS_HELPED && rueda_rank() == 0)
-        fputs(options_help, stdout);
-    if (!all_agree(parsed != OPTIONS_BAD, error))
-        code = EXIT_USAGE;
-    else if (parsed == OPTIONS_GO)
-        code = run(&o);
-    rueda_shutdown();
-    return code;
+    const program mnist = {"mnist", about, table, settings_table(&o, table), run, &o};
+    return job_main(&mnist, argc, argv);
 }

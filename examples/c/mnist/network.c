@@ -32,26 +32,28 @@ enum {
 };
 _Static_assert(AT_END == NETWORK_PARAMETERS, "network.h must tell the number of parameters");
 
-#define WEIGHTS(label, at, patch, out, ...)                                                        \
-    {                                                                                              \
-        label ".weights", (at), (size_t)(patch) * (out), sizeof((int64_t[]){__VA_ARGS__}) / 8,     \
-            {__VA_ARGS__}, (patch)                                                                 \
-    }
-#define BIAS(label, at, patch, out)                                                                \
-    {                                                                                              \
-        label ".bias", (at), (out), 1, {(out)}, (patch)                                            \
-    }
-
 const tensor_place network_tensors[TENSORS] = {
-    WEIGHTS("conv1", AT_CONV1, PATCH1, CHANNELS1, KERNEL, KERNEL, 1, CHANNELS1),
-    BIAS("conv1", AT_CONV1_BIAS, PATCH1, CHANNELS1),
-    WEIGHTS("conv2", AT_CONV2, PATCH2, CHANNELS2, KERNEL, KERNEL, CHANNELS1, CHANNELS2),
-    BIAS("conv2", AT_CONV2_BIAS, PATCH2, CHANNELS2),
-    WEIGHTS("dense1", AT_DENSE1, FLAT, HIDDEN, FLAT, HIDDEN),
-    BIAS("dense1", AT_DENSE1_BIAS, FLAT, HIDDEN),
-    WEIGHTS("dense2", AT_DENSE2, HIDDEN, CLASSES, HIDDEN, CLASSES),
-    BIAS("dense2", AT_DENSE2_BIAS, HIDDEN, CLASSES),
+    {"conv1.weights", AT_CONV1, PATCH1 *CHANNELS1, 4, {KERNEL, KERNEL, 1, CHANNELS1}},
+    {"conv1.bias", AT_CONV1_BIAS, CHANNELS1, 1, {CHANNELS1}},
+    {"conv2.weights", AT_CONV2, PATCH2 *CHANNELS2, 4, {KERNEL, KERNEL, CHANNELS1, CHANNELS2}},
+    {"conv2.bias", AT_CONV2_BIAS, CHANNELS2, 1, {CHANNELS2}},
+    {"dense1.weights", AT_DENSE1, FLAT *HIDDEN, 2, {FLAT, HIDDEN}},
+    {"dense1.bias", AT_DENSE1_BIAS, HIDDEN, 1, {HIDDEN}},
+    {"dense2.weights", AT_DENSE2, HIDDEN *CLASSES, 2, {HIDDEN, CLASSES}},
+    {"dense2.bias", AT_DENSE2_BIAS, CLASSES, 1, {CLASSES}},
 };
+
+/* Inputs of one unit of each tensor: the fewer, the larger the first weights may be. */
+static const int fan_in[TENSORS] = {PATCH1, PATCH1, PATCH2, PATCH2, FLAT, FLAT, HIDDEN, HIDDEN};
+
+const subject network_subject = {.title = "MNIST",
+                                 .items = "images",
+                                 .test = "test accuracy",
+                                 .has_accuracy = true,
+                                 .guessing = 2.302585, /* ln 10 */
+                                 .recovered = 0.5,
+                                 .places = network_tensors,
+                                 .tensors = TENSORS};
 
 struct network {
     int count; /* images in the batch */
@@ -133,7 +135,7 @@ void network_init_parameters(float *parameters, random_state *random)
 {
     for (int t = 0; t < TENSORS; t++) {
         const tensor_place *place = &network_tensors[t];
-        const double bound = 1.0 / sqrt((double)place->fan_in);
+        const double bound = 1.0 / sqrt((double)fan_in[t]);
         for (size_t i = 0; i < place->count; i++)
             parameters[place->offset + i] = (float)((2 * random_unit(random) - 1) * bound);
     }

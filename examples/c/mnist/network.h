@@ -11,21 +11,14 @@
 #ifndef MNIST_NETWORK_H
 #define MNIST_NETWORK_H
 
+#include "common/random.h"
+#include "common/record.h"
 #include "idx.h"
-#include "random.h"
 
 #define TENSORS 8
 
-typedef struct tensor_place {
-    const char *name;
-    size_t offset, count;
-    int ndim;
-    int64_t shape[4];
-    int fan_in; /* inputs of one unit: the smaller, the larger the first weights may be */
-} tensor_place;
-
 extern const tensor_place network_tensors[TENSORS];
-#define NETWORK_CONV2_WEIGHTS 2 /* its row in the table */
+extern const subject network_subject;
 #define NETWORK_PARAMETERS ((size_t)184586)
 
 typedef struct network network; /* the memory between the layers, for batches of up to `capacity` */

@@ -11,21 +11,13 @@
  */
 #include "train.h"
 
-#include "combine.h"
-#include "measure.h"
+#include "common/combine.h"
+#include "common/job.h"
+#include "gemm.h"
 #include "optimizer.h"
 #include "trainer.h"
 
-#include <time.h>
-
 enum { SHUFFLE_STREAM = 1, WEIGHTS_STREAM = 0 };
-
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- Before the first step ------------------------------------------------------------------- */
 
@@ -33,7 +25,7 @@ static double now_s(void)
 static rueda_status share_parameters(trainer *t)
 {
     if (t->rank == 0) {
-        random_state random = random_stream((uint64_t)t->o->seed, WEIGHTS_STREAM);
+        random_state random = random_stream((uint64_t)t->o->run.seed, WEIGHTS_STREAM);
         network_init_parameters(t->parameters, &random);
     }
     const int64_t shape[] = {NETWORK_PARAMETERS};
@@ -48,7 +40,7 @@ static rueda_status share_parameters(trainer *t)
 /* Every rank shuffles all images in the same way; worker w takes the w-th part. */
 static void shuffle(trainer *t, int epoch)
 {
-    random_state random = random_stream((uint64_t)t->o->seed, SHUFFLE_STREAM + (uint64_t)epoch);
+    random_state random = random_stream((uint64_t)t->o->run.seed, SHUFFLE_STREAM + (uint64_t)epoch);
     for (int i = 0; i < t->training->count; i++)
         t->order[i] = i;
     random_shuffle(&random, t->order, t->training->count);
@@ -63,11 +55,8 @@ static void work(trainer *t, int w, int step_of_epoch, double rate)
     t->sums.loss += network_forward(t->net, t->parameters, &correct);
     t->sums.correct += correct;
     network_backward(t->net, t->parameters, t->updates[w]);
-    if (t->o->op != RUEDA_ADASUM)
-        return;
-    optimizer_update(NETWORK_PARAMETERS, rate, t->velocities[w], t->updates[w], t->updates[w]);
-    if (t->local > 1)
-        add_norms(t->updates[w], t->sums.norms);
+    if (t->op == RUEDA_ADASUM)
+        optimizer_update(NETWORK_PARAMETERS, rate, t->velocities[w], t->updates[w], t->updates[w]);
 }
 
 /* 2: all workers' updates become one. Both operations are under way together. */
@@ -76,11 +65,12 @@ static rueda_status combine(trainer *t)
     const int64_t shape[] = {METRICS};
     const rueda_tensor sums = RUEDA_TENSOR("metrics", &t->sums, RUEDA_F64, 1, shape);
     const rueda_options add = RUEDA_OPTIONS(RUEDA_SUM);
-    rueda_options options = RUEDA_OPTIONS(t->o->op);
+    rueda_options options = RUEDA_OPTIONS(t->op);
     rueda_request *requests[2] = {NULL, NULL};
 
-    combine_workers(t->o->op, t->updates, t->local); /* those inside this process */
-    if (t->o->op == RUEDA_AVERAGE)
+    /* those inside this process */
+    combine_workers(t->op, &network_subject, t->updates, t->local, t->sums.norms);
+    if (t->op == RUEDA_AVERAGE)
         options.postscale = 1.0 / t->local; /* they were only summed */
     rueda_status status = rueda_grouped_allreduce(t->tensors, TENSORS, &options, &requests[0]);
     if (status == RUEDA_OK)
@@ -96,26 +86,62 @@ static rueda_status combine(trainer *t)
 static void apply(trainer *t, double rate)
 {
     float *update = t->updates[0];
-    if (t->o->op != RUEDA_ADASUM)
+    if (t->op != RUEDA_ADASUM)
         optimizer_update(NETWORK_PARAMETERS, rate, t->velocities[0], update, update);
     optimizer_apply(NETWORK_PARAMETERS, update, t->parameters);
+}
+
+/* ---- How it goes ----------------------------------------------------------------------------- */
+
+/* The library tells it for what it has combined itself; where a process stands in for several workers,
+ * their norms were summed beside the update. */
+static void note_orthogonality(const trainer *t, step_record *r)
+{
+    if (t->op != RUEDA_ADASUM || t->workers == 1)
+        no_orthogonality(&network_subject, r);
+    else if (t->local == 1)
+        ask_orthogonality(&network_subject, r);
+    else
+        measure_orthogonality(&network_subject, t->updates[0], t->sums.norms, r);
+}
+
+/* The share of test images that are read right. Every rank reads a part of them. */
+static rueda_status test(trainer *t, double *accuracy)
+{
+    const int count = t->test->count, size = rueda_size(), batch = (int)t->o->batch;
+    const int end = (int)((int64_t)count * (t->rank + 1) / size);
+    int64_t right = 0;
+    for (int first = (int)((int64_t)count * t->rank / size); first < end; first += batch) {
+        int correct;
+        network_load(t->net, t->test, t->test_order + first,
+                     end - first < batch ? end - first : batch);
+        network_forward(t->net, t->parameters, &correct);
+        right += correct;
+    }
+    const int64_t shape[] = {1};
+    const rueda_tensor tensor = RUEDA_TENSOR("right", &right, RUEDA_I64, 1, shape);
+    const rueda_options add = RUEDA_OPTIONS(RUEDA_SUM);
+    const rueda_status status = rueda_allreduce(&tensor, &add, NULL);
+    *accuracy = (double)right / count;
+    return status;
 }
 
 /* ---- The loop -------------------------------------------------------------------------------- */
 
 static rueda_status train_step(trainer *t, int step_of_epoch, step_record *r)
 {
-    const double images = (double)t->workers * (double)t->o->batch;
+    const double images = (double)t->workers * (double)t->o->batch, start = job_now();
     t->sums = (metrics){0};
-    r->rate = learning_rate(t->o->lr, r->step - 1, r->steps);
+    r->rate = learning_rate(t->o->run.lr, r->step - 1, r->steps);
     for (int w = 0; w < t->local; w++)
         work(t, w, step_of_epoch, r->rate);
     const rueda_status status = combine(t);
     if (status != RUEDA_OK)
         return status;
-    measure_orthogonality(t, r);
+    note_orthogonality(t, r);
     apply(t, r->rate);
-    r->images += images;
+    r->seconds += job_now() - start;
+    r->items += images;
     r->loss = t->sums.loss / images;
     r->accuracy = t->sums.correct / images;
     return RUEDA_OK;
@@ -123,67 +149,64 @@ static rueda_status train_step(trainer *t, int step_of_epoch, step_record *r)
 
 static bool is_due(const trainer *t, const step_record *r, bool epoch_ends)
 {
-    return epoch_ends || (t->o->eval_every > 0 && r->step % t->o->eval_every == 0);
+    return epoch_ends || (t->o->run.eval_every > 0 && r->step % t->o->run.eval_every == 0);
 }
 
+/* All ranks do the same here: the loss was combined, so all see the same divergence. */
 static rueda_status run(trainer *t, log_file *log, progress *show, run_summary *s)
 {
     const int steps = t->share / (int)t->o->batch; /* of an epoch */
     step_record r = {.steps = t->steps};
-    for (int epoch = 0; epoch < t->o->epochs && !s->diverged; epoch++) {
+    for (int epoch = 0; epoch < s->epochs; epoch++) {
         shuffle(t, epoch);
         r.epoch = epoch + 1;
-        for (int step = 0; step < steps && !s->diverged; step++) {
-            const double start = now_s();
+        for (int step = 0; step < steps; step++) {
             r.step++;
+            r.test = NAN;
             rueda_status status = train_step(t, step, &r);
-            r.seconds += now_s() - start;
-            r.test_accuracy = NAN;
-            s->diverged = !isfinite(r.loss); /* the same on all ranks: the loss was combined */
-            const bool epoch_ends = step + 1 == steps || s->diverged;
-            if (status == RUEDA_OK && is_due(t, &r, epoch_ends))
-                status = measure_accuracy(t, &r.test_accuracy);
+            const bool ends = step + 1 == steps || !isfinite(r.loss);
+            if (status == RUEDA_OK && is_due(t, &r, ends))
+                status = test(t, &r.test);
             if (status != RUEDA_OK)
                 return status;
-            if (epoch_ends)
-                s->test_accuracy[epoch] = s->test_accuracy[s->epochs - 1] = r.test_accuracy;
-            measure_tenths(s, &r);
+            summary_step(s, &network_subject, &r);
             log_step(log, &r);
             progress_step(show, &r);
+            if (!isfinite(r.loss))
+                return RUEDA_OK;
         }
     }
-    s->steps = r.step;
-    s->seconds = r.seconds;
-    s->images_per_second = r.images / r.seconds;
     return RUEDA_OK;
 }
 
-static void start_summary(run_summary *s, const trainer *t)
+static void say_hello(const trainer *t, const run_summary *s, progress *show)
 {
-    *s = (run_summary){
-        .op = t->o->op, .ranks = rueda_size(), .workers = t->workers, .epochs = (int)t->o->epochs};
-    for (int i = 0; i < MAX_EPOCHS; i++)
-        s->test_accuracy[i] = NAN;
+    char what[128];
+    snprintf(what, sizeof what, "%d images, batch %d for each worker, by %s", t->training->count,
+             (int)t->o->batch, gemm_name());
+    progress_start(show, &network_subject, &t->o->run, s, what);
 }
 
-bool train(const options *o, const dataset *training, const dataset *test, log_file *log,
+bool train(const settings *o, const dataset *training, const dataset *test_set, log_file *log,
            progress *show, run_summary *summary, char error[IDX_ERROR_BYTES])
 {
     trainer t;
     error[0] = '\0';
-    if (!trainer_init(&t, o, training, test)) {
+    if (!trainer_init(&t, o, training, test_set)) {
         snprintf(error, IDX_ERROR_BYTES, "out of memory for %d workers", t.local);
     } else if (t.steps == 0) {
         snprintf(error, IDX_ERROR_BYTES, "%d images are too few for %d workers with batches of %d",
                  training->count, t.workers, (int)o->batch);
     } else {
-        start_summary(summary, &t);
-        progress_start(show, o, rueda_size(), t.workers, training->count);
+        summary_start(summary, t.op, rueda_op_name(t.op), t.workers, (int)o->run.epochs);
+        say_hello(&t, summary, show);
         rueda_status status = share_parameters(&t);
         if (status == RUEDA_OK)
             status = run(&t, log, show, summary);
         if (status != RUEDA_OK)
             snprintf(error, IDX_ERROR_BYTES, "%s", rueda_error());
+        else if (o->run.save != NULL && t.rank == 0)
+            job_save(o->run.save, t.parameters, NETWORK_PARAMETERS, error, IDX_ERROR_BYTES);
     }
     trainer_free(&t);
     return error[0] == '\0';

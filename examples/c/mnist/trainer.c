@@ -5,7 +5,7 @@
 
 static bool has_own_momentum(const trainer *t, int worker)
 {
-    return t->o->op == RUEDA_ADASUM || worker == 0;
+    return t->op == RUEDA_ADASUM || worker == 0;
 }
 
 static bool take_memory(trainer *t)
@@ -57,13 +57,14 @@ static void name_tensors(trainer *t)
     }
 }
 
-bool trainer_init(trainer *t, const options *o, const dataset *training, const dataset *test)
+bool trainer_init(trainer *t, const settings *o, const dataset *training, const dataset *test)
 {
-    *t = (trainer){.o = o, .training = training, .test = test, .rank = rueda_rank()};
-    t->local = (int)o->workers_per_rank;
+    *t = (trainer){
+        .o = o, .op = settings_op(o), .training = training, .test = test, .rank = rueda_rank()};
+    t->local = (int)o->run.workers_per_rank;
     t->workers = rueda_size() * t->local;
     t->share = training->count / t->workers;
-    t->steps = t->share / (int)o->batch * (int)o->epochs;
+    t->steps = t->share / (int)o->batch * (int)o->run.epochs;
     if (!take_memory(t))
         return false;
     for (int i = 0; i < test->count; i++)

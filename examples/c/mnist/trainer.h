@@ -3,7 +3,7 @@
 #define MNIST_TRAINER_H
 
 #include "network.h"
-#include "options.h"
+#include "settings.h"
 
 #include <rueda.h>
 
@@ -15,7 +15,8 @@ typedef struct metrics {
 #define METRICS (int64_t)(sizeof(metrics) / sizeof(double))
 
 typedef struct trainer {
-    const options *o;
+    const settings *o;
+    rueda_op op;
     const dataset *training, *test;
     int rank, workers; /* all workers of all ranks */
     int local;         /* those of this rank: rank · local, rank · local + 1, … */
@@ -32,7 +33,7 @@ typedef struct trainer {
 } trainer;
 
 /* False: out of memory. trainer_free is due in any case. */
-bool trainer_init(trainer *t, const options *o, const dataset *training, const dataset *test);
+bool trainer_init(trainer *t, const settings *o, const dataset *training, const dataset *test);
 void trainer_free(trainer *t);
 
 #endif

@@ -46,6 +46,7 @@ typedef struct agent {
 
     host_job job;
     binding binding;
+    memory_limits memory;
     spawn_context spawn;
     guard guard;
     char meet[MEET_MAX];
@@ -152,6 +153,10 @@ static void say_ended(agent *a, const rank *r)
 {
     const siginfo_t *fate = &r->fate;
     const bool exited = fate->si_code == CLD_EXITED;
+    char note[MEMORY_NOTE_MAX];
+    if ((!exited || fate->si_status != 0) &&
+        memory_explains(&a->memory, r->number - a->job.first, note))
+        say_text(a, WIRE_NOTE, note);
     const int numbers[] = {exited ? fate->si_status : EXIT_SIGNAL + fate->si_status,
                            exited ? 0 : fate->si_status, fate->si_code == CLD_DUMPED};
     say_numbers(a, WIRE_ENDED, r->number, numbers, sizeof numbers / sizeof numbers[0]);
@@ -235,6 +240,19 @@ static void say_ready(agent *a)
     bytes_free(&body);
 }
 
+/* Whether one worker alone would be too much for this host; `why` says so. */
+static bool too_small(const launch_worker *w, char *why, size_t size)
+{
+    const long long mib = 1 << 20, wanted = w->memory_bytes / mib, here = memory_here_bytes() / mib;
+    if (w->cpus > os_cpu_count())
+        snprintf(why, size, "a worker wants %d cpus, here are %d", w->cpus, os_cpu_count());
+    else if (wanted > here)
+        snprintf(why, size, "a worker wants %lld MiB, here are %lld", wanted, here);
+    else
+        return false;
+    return true;
+}
+
 static void take_job(agent *a, const wire_frame *f)
 {
     char why[4096];
@@ -248,14 +266,20 @@ static void take_job(agent *a, const wire_frame *f)
         say_text(a, WIRE_REFUSED, why);
         return;
     }
+    if (too_small(&a->job.worker, why, sizeof why)) {
+        say_text(a, WIRE_REFUSED, why);
+        return;
+    }
     for (char **variable = a->job.environment; *variable != NULL; variable++)
         spawn_set_variable(*variable);
     a->ranks = bytes_new((size_t)a->job.count, sizeof *a->ranks);
     a->polls = bytes_new(FIXED_POLLS + WIRE_KINDS * (size_t)a->job.count, sizeof *a->polls);
     a->guard = guard_start(a->job.count);
-    const char *note = binding_plan(&a->binding, a->job.bind, a->job.count, a->job.cpus);
+    const char *note = binding_plan(&a->binding, a->job.bind, a->job.count, &a->job.worker);
     if (note != NULL)
         say_text(a, WIRE_NOTE, note);
+    if (memory_plan(&a->memory, &a->job.worker, a->job.count, why))
+        say_text(a, WIRE_NOTE, why);
     say_ready(a);
 }
 
@@ -413,6 +437,7 @@ static void finish(agent *a)
     end_ranks(a);
     guard_dismiss(&a->guard);
     binding_free(&a->binding);
+    memory_free(&a->memory);
     host_job_free(&a->job);
     bytes_free(&a->in);
     bytes_free(&a->out);
@@ -439,6 +464,7 @@ int agent_run(const agent_options *options)
         return EXIT_FAILURE;
     a.spawn = (spawn_context){.job = &a.job,
                               .binding = &a.binding,
+                              .memory = &a.memory,
                               .meet = a.meet,
                               .mask = options->mask,
                               .files = options->files,

@@ -65,8 +65,7 @@ host_job describe_host(const launch_options *options, const host_share *shares, 
                       .step_count = (int)options->step_count,
                       .steps = steps_of(options),
                       .bind = options->bind,
-                      .cpus = options->cpus,
-                      .memory_bytes = options->memory_bytes,
+                      .worker = options->worker,
                       .silence_s = share->here ? 0 : (int)options->silence_s,
                       .plain = options->output.plain && !options->output.timestamp};
 }

@@ -83,6 +83,18 @@ static void print_host(const launch_options *options, const host_share *shares, 
     describe_free(&job);
 }
 
+static void print_worker(const launch_worker *worker)
+{
+    if (worker->ranks > 0)
+        printf("workers of %d rank%s", worker->ranks, worker->ranks > 1 ? "s" : "");
+    if (worker->cpus > 0)
+        printf(", %d cpus", worker->cpus);
+    if (worker->memory_bytes > 0)
+        printf(", %lld MiB", (long long)(worker->memory_bytes >> 20));
+    if (worker->ranks > 0)
+        putchar('\n');
+}
+
 static bool choose_meeting(const launch_options *options, const host_share *shares, size_t count,
                            char meet[MEET_MAX])
 {
@@ -103,6 +115,7 @@ int launch_dry_run(const launch_options *options)
     choose_meeting(options, shares, count, meet);
     printf("%d rank%s on %zu host%s; this is a dry run, nothing is started\n", options->ranks,
            options->ranks > 1 ? "s" : "", count, count > 1 ? "s" : "");
+    print_worker(&options->worker);
     for (size_t i = 0; i < options->step_count; i++) {
         if (options->steps[i].label != NULL)
             printf("%s\n", options->steps[i].label);

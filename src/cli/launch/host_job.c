@@ -27,8 +27,9 @@ void host_job_pack(const host_job *job, bytes *to)
     for (int i = 0; i < job->step_count; i++)
         wire_add_list(to, job->steps[i]);
     wire_add_number(to, job->bind);
-    wire_add_number(to, job->cpus);
-    wire_add_number(to, job->memory_bytes);
+    wire_add_number(to, job->worker.ranks);
+    wire_add_number(to, job->worker.cpus);
+    wire_add_number(to, job->worker.memory_bytes);
     wire_add_number(to, job->silence_s);
     wire_add_number(to, job->plain);
 }
@@ -70,8 +71,9 @@ bool host_job_unpack(host_job *job, const void *body, size_t length)
     job->environment = wire_list(&r);
     unpack_steps(job, &r);
     job->bind = (launch_bind)wire_int(&r, LAUNCH_BIND_AUTO, LAUNCH_BIND_SOCKET);
-    job->cpus = wire_int(&r, 0, INT32_MAX);
-    job->memory_bytes = wire_number(&r);
+    job->worker.ranks = wire_int(&r, 0, PLAN_MAX_RANKS);
+    job->worker.cpus = wire_int(&r, 0, INT32_MAX);
+    job->worker.memory_bytes = wire_number(&r);
     job->silence_s = wire_int(&r, 0, INT32_MAX);
     job->plain = wire_int(&r, 0, 1) != 0;
     return !r.bad && r.at == r.end;

@@ -27,8 +27,7 @@ typedef struct host_job {
     int step_count;
     char ***steps; /* [step_count] commands */
     launch_bind bind;
-    int cpus;
-    int64_t memory_bytes;
+    launch_worker worker;
     int silence_s; /* without a frame for this time the launcher is lost; 0: its end is always seen */
     bool plain;    /* hand output on without waiting for the end of a line */
 

@@ -35,8 +35,7 @@ static host_job example(host_rank ranks[3])
                       .step_count = 2,
                       .steps = steps,
                       .bind = LAUNCH_BIND_CORE,
-                      .cpus = 12,
-                      .memory_bytes = INT64_C(4096) << 20,
+                      .worker = {3, 12, INT64_C(4096) << 20},
                       .silence_s = 60,
                       .plain = true};
 }
@@ -68,7 +67,9 @@ static void job_arrives_as_sent(void **state)
     assert_list_equal(got.environment, environment);
     assert_list_equal(got.steps[0], train);
     assert_list_equal(got.steps[1], test);
-    assert_int_equal(got.memory_bytes, INT64_C(4096) << 20);
+    assert_int_equal(got.worker.ranks, 3);
+    assert_int_equal(got.worker.cpus, 12);
+    assert_int_equal(got.worker.memory_bytes, INT64_C(4096) << 20);
     assert_int_equal(got.bind, LAUNCH_BIND_CORE);
     assert_true(got.plain);
     host_job_free(&got);

@@ -135,7 +135,7 @@ void host_link_move(host_link *l)
 }
 
 /* A login shell may have printed something before. */
-bool host_link_greeted(host_link *l, char *version, size_t size)
+bool host_link_greeted(host_link *l, char *greeting, size_t size)
 {
     static const char hello[] = "\n" WIRE_HELLO " ";
     const size_t length = sizeof hello - 1;
@@ -153,7 +153,7 @@ bool host_link_greeted(host_link *l, char *version, size_t size)
         }
         return false;
     }
-    snprintf(version, size, "%.*s", (int)(line_end - found - (ptrdiff_t)length), found + length);
+    snprintf(greeting, size, "%.*s", (int)(line_end - found - (ptrdiff_t)length), found + length);
     bytes_drop(&l->in, (size_t)(line_end + 1 - first));
     return true;
 }
@@ -198,7 +198,7 @@ void host_link_close(host_link *l)
     }
     l->fd = l->errors = -1;
     l->pid = 0;
-    l->ping_at = l->silence_at = l->leave_by = NEVER;
+    l->ping_at = l->silence_at = l->quote_at = l->leave_by = NEVER;
     l->state = LINK_CLOSED;
     bytes_free(&l->in);
     bytes_free(&l->out);

@@ -24,6 +24,7 @@ typedef struct host_link {
     const char *host;
     bool remote;
     host_link_state state;
+    bool greeted;     /* an agent was there */
     int first, count; /* its ranks */
     int alive;        /* those that run */
     int to_start;     /* those of this step that have not reported yet */
@@ -41,11 +42,13 @@ typedef struct host_link {
 
     uint64_t ping_at;    /* when to send the next */
     uint64_t silence_at; /* an answer to one is due by then */
+    uint64_t quote_at;   /* what it said is passed on */
     uint64_t leave_by;   /* then ssh is killed */
 } host_link;
 
-/* Starts the agent as a child of ours. `mask`: the signal mask that ranks get. False: no process
- * (errno). Call it before other links are opened, so that the child holds nothing of theirs. */
+/* Starts the agent as a child of ours. `mask`, `files`: the signal mask and limit of files that ranks
+ * get. False: no process (errno). Call it before other links are opened, so that the child holds
+ * nothing of theirs. */
 bool host_link_open_here(host_link *l, const sigset_t *mask, const struct rlimit *files,
                          bool give_stdin);
 /* Starts the command of ssh.h. */
@@ -55,9 +58,9 @@ void host_link_say(host_link *l, wire_type type, int kind, uint32_t number, cons
                    size_t length);
 /* Moves bytes in both directions, and notes when the process has ended. */
 void host_link_move(host_link *l);
-/* Before the agent's greeting: looks for it. True: it is there, `version`
- * is what it says of itself. */
-bool host_link_greeted(host_link *l, char *version, size_t size);
+/* Before the agent's greeting: looks for it. True: it is there; `greeting` receives its protocol and
+ * version. */
+bool host_link_greeted(host_link *l, char *greeting, size_t size);
 /* Nothing more can come: the connection has ended, and its process too. */
 bool host_link_is_dead(const host_link *l);
 /* Says farewell, or breaks a connection that does not stand yet. */

@@ -182,6 +182,10 @@ static void check_link(job *j, host_link *l, uint64_t now)
                 (long long)j->options->silence_s);
         cut_link(j, l);
     }
+    if (now >= l->quote_at) {
+        l->quote_at = NEVER;
+        output_quote(&j->output, l->host, &l->said);
+    }
     if (now >= l->leave_by) {
         if (l->state < LINK_LEAVING)
             job_lose_link(j, l);
@@ -252,7 +256,7 @@ uint64_t job_next_deadline(const job *j)
         next = loop_earlier(next, all[i]);
     for (size_t i = 0; i < j->link_count; i++) {
         const host_link *l = &j->links[i];
-        next = loop_earlier(next, l->ping_at);
+        next = loop_earlier(next, loop_earlier(l->ping_at, l->quote_at));
         next = loop_earlier(next, loop_earlier(l->silence_at, l->leave_by));
     }
     return next;

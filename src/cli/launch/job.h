@@ -16,6 +16,7 @@
 #define JOB_NAME_BYTES 16 /* random bytes of a job's name and key */
 #define JOB_KEY_BYTES 32  /* */
 #define JOB_BLAME_MS 100 /* of several hosts: a crash that is reported this much later came first */
+#define JOB_QUOTE_MS 500 /* until what ssh says is passed on: it may be its last words */
 #define JOB_LEAVE_S 3    /* for an agent to leave after our farewell */
 #define JOB_LINE_MAX 512 /* bytes of a part of a message */
 

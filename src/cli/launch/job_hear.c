@@ -208,6 +208,7 @@ static void greet(job *j, host_link *l, uint64_t now)
     if (!host_link_greeted(l, greeting, sizeof greeting))
         return;
     l->state = LINK_PREPARING;
+    l->greeted = true;
     const size_t index = (size_t)(l - j->links);
     if (atoi(greeting) != WIRE_PROTOCOL) {
         job_end(j, SIGTERM, EXIT_FAILURE,
@@ -268,12 +269,14 @@ static void hear_link(job *j, host_link *l, uint64_t now)
     if (l->ended) /* its process should follow soon */
         l->leave_by = loop_earlier(l->leave_by, now + JOB_LEAVE_S * NS_PER_S);
     move_output(j, l);
-    if (l->state >= LINK_READY && l->state < LINK_LEAVING && l->said.used > 0 && !l->ended)
-        output_quote(&j->output, l->host, &l->said);
+    if (l->state >= LINK_READY && l->state < LINK_LEAVING && l->said.used > 0)
+        l->quote_at = loop_earlier(l->quote_at, now + JOB_QUOTE_MS * NS_PER_MS);
     if (!host_link_is_dead(l) || has_pending(l))
         return;
     if (l->state < LINK_LEAVING)
         job_lose_link(j, l);
+    if (l->greeted && l->said.used > 0)
+        output_quote(&j->output, l->host, &l->said);
     host_link_close(l);
 }
 

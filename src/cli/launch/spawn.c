@@ -52,15 +52,6 @@ static bool redirect(bool keep_stdin, int out, int err)
     return dup2(out, STDOUT_FILENO) >= 0 && dup2(err, STDERR_FILENO) >= 0;
 }
 
-static void set_limits(const spawn_context *c)
-{
-    setrlimit(RLIMIT_NOFILE, &c->files);
-    if (c->job->memory_bytes > 0) {
-        const rlim_t bytes = (rlim_t)c->job->memory_bytes;
-        setrlimit(RLIMIT_DATA, &(struct rlimit){bytes, bytes});
-    }
-}
-
 static _Noreturn void become_rank(const spawn_context *c, int index, char **command, int parent,
                                   const int fds[3])
 {
@@ -71,7 +62,8 @@ static _Noreturn void become_rank(const spawn_context *c, int index, char **comm
     set_environment(c, index);
     if (redirect(c->give_stdin && c->job->first + index == 0, fds[0], fds[1])) {
         binding_apply(c->binding, index);
-        set_limits(c);
+        memory_apply(c->memory, index);
+        setrlimit(RLIMIT_NOFILE, &c->files);
         signal(SIGPIPE, SIG_DFL);
         sigprocmask(SIG_SETMASK, &c->mask, NULL);
         execvp(command[0], command);

@@ -4,6 +4,7 @@
 
 #include "cli/launch/binding.h"
 #include "cli/launch/host_job.h"
+#include "cli/launch/memory.h"
 
 #include <signal.h>
 #include <sys/resource.h>
@@ -12,6 +13,7 @@
 typedef struct spawn_context {
     const host_job *job;
     const binding *binding;
+    const memory_limits *memory;
     const char *meet;    /* where rank 0 is met; "": all ranks are here */
     sigset_t mask;       /* the signal mask and limit of files that we were started with */
     struct rlimit files; /* */

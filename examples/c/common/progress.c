@@ -1,0 +1,171 @@
+/* progress.c: see progress.h. A bar is drawn over itself: each drawing ends with a return, so that
+ * the next one, or a line, begins where it began. */
+#include "common/progress.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BAR_CELLS 6
+#define CELL_PARTS 8
+#define BAR_INTERVAL_S 0.1
+#define MEMORY 0.95 /* of the running means */
+#define CLEAR "\033[K"
+
+/* The launcher's terminal is not ours: what we write goes through its pipe, and the bar must be asked
+ * for. */
+static progress_mode choose(const run_options *run)
+{
+    if (run->json || rueda_rank() > 0)
+        return PROGRESS_NONE;
+    if (run->progress != PROGRESS_AUTO)
+        return (progress_mode)run->progress;
+    return isatty(STDOUT_FILENO) ? PROGRESS_BAR : PROGRESS_LINES;
+}
+
+static const char *plural(int count)
+{
+    return count == 1 ? "" : "s";
+}
+
+void progress_start(progress *p, const subject *about, const run_options *run, const run_summary *s,
+                    const char *what)
+{
+    *p =
+        (progress){.about = about, .mode = choose(run), .epochs = s->epochs, .workers = s->workers};
+    if (p->mode == PROGRESS_NONE)
+        return;
+    printf("%s: %s\n%d worker%s on %d rank%s, %s, largest rate %g\n", about->title, what,
+           s->workers, plural(s->workers), s->ranks, plural(s->ranks), s->how, run->lr);
+    if (s->op == RUEDA_ADASUM && s->workers > 1)
+        printf(
+            "Orthogonality × %d is about how many of the %d workers' steps add up: 1 if all want "
+            "the same step,\nso that one worker would have done; %d if each one's step goes in a "
+            "direction of its own.\n",
+            s->workers, s->workers, s->workers);
+    fflush(stdout);
+}
+
+/* ---- Bar ------------------------------------------------------------------------------------- */
+
+static void draw_cells(double part)
+{
+    static const char *const parts[CELL_PARTS] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+    const int filled = (int)(part * BAR_CELLS * CELL_PARTS);
+    int cells = filled / CELL_PARTS;
+    for (int i = 0; i < cells; i++)
+        fputs("█", stdout);
+    if (filled % CELL_PARTS != 0) {
+        fputs(parts[filled % CELL_PARTS], stdout);
+        cells++;
+    }
+    for (; cells < BAR_CELLS; cells++)
+        fputs("·", stdout);
+}
+
+/* Items in a second, in five characters. */
+static void draw_speed(double speed)
+{
+    if (speed < 99999)
+        printf(" %5.0f/s", speed);
+    else
+        printf(" %4.0fk/s", speed / 1000);
+}
+
+/* At most 79 columns. */
+static void draw_bar(const progress *p, const step_record *r)
+{
+    const double part = (double)r->step / r->steps;
+    const int left = (int)(r->seconds / part * (1 - part) + 0.5);
+    printf("%d/%d ", r->epoch, p->epochs);
+    draw_cells(part);
+    printf(" %3.0f%%", 100 * part);
+    draw_speed(r->items / r->seconds);
+    printf(" %d:%02d left  loss %.3f", left / 60, left % 60, p->loss);
+    if (p->about->has_accuracy)
+        printf("  %5.2f%%", 100 * p->accuracy);
+    if (isfinite(p->orthogonality))
+        printf("  %.1f of %d add up (%.2f)", p->orthogonality * p->workers, p->workers,
+               p->orthogonality);
+    fputs(CLEAR "\r", stdout);
+    fflush(stdout);
+}
+
+/* ---- Lines ----------------------------------------------------------------------------------- */
+
+static void print_line(const progress *p, const step_record *r)
+{
+    printf("%sepoch %d/%d, step %d/%d: %.0f %s/s, loss %.3f", p->mode == PROGRESS_BAR ? CLEAR : "",
+           r->epoch, p->epochs, r->step, r->steps, r->items / r->seconds, p->about->items, p->loss);
+    if (p->about->has_accuracy)
+        printf(", accuracy %.2f%%", 100 * p->accuracy);
+    if (isfinite(p->orthogonality))
+        printf(", orthogonality %.2f: about %.1f of %d workers' steps add up", p->orthogonality,
+               p->orthogonality * p->workers, p->workers);
+    if (isfinite(r->test))
+        printf(", %s %.2f%%", p->about->test, 100 * r->test);
+    putchar('\n');
+    fflush(stdout);
+}
+
+static double running(double mean, double value, int step)
+{
+    return step == 1 ? value : MEMORY * mean + (1 - MEMORY) * value;
+}
+
+void progress_step(progress *p, const step_record *r)
+{
+    if (p->mode == PROGRESS_NONE)
+        return;
+    p->loss = running(p->loss, r->loss, r->step);
+    p->accuracy = running(p->accuracy, r->accuracy, r->step);
+    p->orthogonality = running(p->orthogonality, r->orthogonality, r->step);
+    const int tenth = (int)((int64_t)10 * r->step / r->steps);
+    if (isfinite(r->test) || (p->mode == PROGRESS_LINES && tenth > p->shown_tenth)) {
+        print_line(p, r);
+    } else if (p->mode == PROGRESS_BAR && r->seconds - p->shown_at >= BAR_INTERVAL_S) {
+        draw_bar(p, r);
+        p->shown_at = r->seconds;
+    }
+    p->shown_tenth = tenth;
+}
+
+/* ---- The end --------------------------------------------------------------------------------- */
+
+static void print_row(const char *name, double first, double last, int workers)
+{
+    printf("  %-17s %6.2f %10.1f %9.2f %10.1f\n", name, first, first * workers, last,
+           last * workers);
+}
+
+static void print_orthogonality(const progress *p, const run_summary *s)
+{
+    puts("\northogonality       first tenth of steps   last tenth of steps");
+    puts("                            add up               add up");
+    for (int t = 0; t < p->about->tensors; t++)
+        print_row(p->about->places[t].name, s->tensor_first[t], s->tensor_last[t], s->workers);
+    print_row("the whole update", s->first, s->last, s->workers);
+    printf("\nOf the %d workers' steps about %.1f added up at first, about %.1f at the end.\n",
+           s->workers, s->first * s->workers, s->last * s->workers);
+}
+
+void progress_summary(const progress *p, const run_summary *s)
+{
+    char sentence[SENTENCE_BYTES];
+    if (p->mode == PROGRESS_NONE)
+        return;
+    if (p->mode == PROGRESS_BAR)
+        fputs(CLEAR, stdout);
+    if (isfinite(s->first) && isfinite(s->last) && s->outcome != RUN_DIVERGED)
+        print_orthogonality(p, s);
+    summary_sentence(s, p->about, sentence);
+    printf("\n%-14s %.2f%%\n", p->about->test, 100 * s->test[s->epochs - 1]);
+    printf("%s/s%*s %.0f\n", p->about->items, (int)(12 - strlen(p->about->items)), "",
+           s->items_per_second);
+    if (isfinite(s->first) && isfinite(s->last))
+        printf("orthogonality  %.2f first, %.2f last\n", s->first, s->last);
+    printf("time           %.1f s\n", s->seconds);
+    printf("outcome        %s\n", sentence);
+    fflush(stdout);
+}

@@ -1,0 +1,25 @@
+/* absent.c: what the program says of job files where it was built without libyaml. */
+#include "cli/commands.h"
+#include "cli/job_file/job_run.h"
+#include "cli/options.h"
+
+static int complain(const char *what)
+{
+    return options_complain("run",
+                            "%s: this program was built without libyaml, so it reads no job "
+                            "files",
+                            what);
+}
+
+int job_run(const char *path, const launch_options *base, bool dry)
+{
+    (void)base;
+    (void)dry;
+    return complain(path);
+}
+
+int environment_command(int argc, char **argv)
+{
+    (void)argc;
+    return complain(argv[0]);
+}

@@ -1,0 +1,12 @@
+/* job_run.h: runs a job file. */
+#ifndef RUEDA_CLI_JOB_FILE_JOB_RUN_H
+#define RUEDA_CLI_JOB_FILE_JOB_RUN_H
+
+#include "cli/launcher.h"
+
+/* Runs the job of the file, or with `dry` prints what would be started. `base` has what the command
+ * line says: hosts there replace those of the file; its ranks, steps and cpus are ignored. Returns the
+ * exit code: 2 for a file that is wrong or a worker that fits on no host, otherwise as launch_job. */
+int job_run(const char *path, const launch_options *base, bool dry);
+
+#endif

@@ -1,0 +1,48 @@
+/* clock.c: the difference between our clock and rank 0's, for the timeline of a job on several machines.
+ *
+ * Each rank asks its parent in the global tree now and then what time it is on rank 0. The answer is as
+ * good as the way there and back was short: of the samples the one with the shortest way counts, and it
+ * ages, since clocks drift.
+ */
+#include "control/network_parts.h"
+
+#include <string.h>
+
+#define FIRST_ASKS 8                         /* at the start, one after the other … */
+#define FIRST_PAUSE_NS UINT64_C(2000000)     /* … so far apart … */
+#define LATER_PAUSE_NS UINT64_C(10000000000) /* … then from time to time */
+#define AGEING 2 /* a later sample may have been so much longer on its way */
+
+bool clock_is_known(const network *n)
+{
+    return n->rank == 0 || n->clock.trip_ns > 0;
+}
+
+int64_t network_clock_offset(const network *n)
+{
+    return n->clock.offset_ns;
+}
+
+/* True: it is time to ask, and now counts as asked. */
+bool clock_asks(network *n, uint64_t now_ns)
+{
+    network_clock *c = &n->clock;
+    if (n->rank == 0 || now_ns < c->next_ns)
+        return false;
+    c->next_ns = now_ns + (c->answers < FIRST_ASKS ? FIRST_PAUSE_NS : LATER_PAUSE_NS);
+    return true;
+}
+
+void clock_take(network *n, uint64_t asked_ns, uint64_t root_ns, uint64_t now_ns)
+{
+    network_clock *c = &n->clock;
+    const uint64_t trip = now_ns - asked_ns + 1;
+    if (asked_ns > now_ns)
+        return;
+    const bool later = c->answers >= FIRST_ASKS;
+    c->answers++;
+    if (c->trip_ns != 0 && trip > c->trip_ns * (later ? AGEING : 1))
+        return;
+    c->trip_ns = trip;
+    c->offset_ns = (int64_t)(root_ns - (asked_ns + trip / 2));
+}
