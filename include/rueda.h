@@ -29,7 +29,9 @@
  * caller computes; a caller that waits does the work itself.
  *
  * Memory. Input, output, and the arrays a tensor points to for its data must stay valid and
- * untouched until the request has ended. Names, shapes, splits and options are copied by the call.
+ * untouched until the request has ended. Names, shapes, splits and options are copied by the call. A
+ * request that has ended, with whatever status, gives its memory back: nobody touches it any more, also
+ * when other ranks have died, stopped or not yet heard of the end.
  *
  * Errors. Every function that can fail returns a rueda_status; rueda_error() then has a sentence
  * that names the rank, the tensor and what to do. Output parameters are set only on success.

@@ -13,7 +13,10 @@ static struct {
     uint64_t generation; /* of the last engine; every rank counts alike */
     logger log;          /* for warnings before there is an engine */
     bool fork_handled;
-} context;
+    pthread_mutex_t fork_lock; /* held by a thread that forks, for what follows */
+    engine *forking;           /* the engine that was paused for it, or NULL */
+    bool paused;
+} context = {.fork_lock = PTHREAD_MUTEX_INITIALIZER};
 
 engine *context_peek(void)
 {
@@ -36,12 +39,28 @@ engine *context_engine(const char *call)
     return e;
 }
 
+static void before_fork(void)
+{
+    pthread_mutex_lock(&context.fork_lock);
+    context.forking = context_peek();
+    if (context.forking != NULL)
+        context.paused = engine_before_fork(context.forking);
+}
+
+static void after_fork(void)
+{
+    if (context.forking != NULL)
+        engine_after_fork(context.forking, context.paused);
+    pthread_mutex_unlock(&context.fork_lock);
+}
+
 static void in_forked_child(void)
 {
-    if (atomic_load(&context.state) != CONTEXT_UP)
-        return;
-    atomic_store(&context.state, CONTEXT_FORKED);
-    engine_forget(context.engine);
+    if (context.forking != NULL) {
+        atomic_store(&context.state, CONTEXT_FORKED);
+        engine_forget(context.forking);
+    }
+    pthread_mutex_unlock(&context.fork_lock);
 }
 
 static void warn_unknown(const char *name, const char *nearest)
@@ -97,7 +116,7 @@ rueda_status rueda_init(const rueda_init_options *options)
     if (status != RUEDA_OK)
         return free(e), status;
     if (!context.fork_handled)
-        context.fork_handled = pthread_atfork(NULL, NULL, in_forked_child) == 0;
+        context.fork_handled = pthread_atfork(before_fork, after_fork, in_forked_child) == 0;
     context.engine = e;
     atomic_store_explicit(&context.state, CONTEXT_UP, memory_order_release);
     status = add_first_sets(options);

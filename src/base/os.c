@@ -153,6 +153,26 @@ rueda_status os_shared_map(int fd, uint64_t bytes, void **base)
     return RUEDA_OK;
 }
 
+/* One write to every page that changes nothing, also when another thread writes there, too. */
+static void touch_pages(uint8_t *start, uint64_t bytes)
+{
+    for (uint64_t at = 0; at < bytes; at += OS_PAGE)
+        atomic_fetch_or_explicit((_Atomic uint8_t *)(start + at), 0, memory_order_relaxed);
+}
+
+/* Over the same file: what was written before stays, and each page is copied by the first write. */
+rueda_status os_shared_detach(int fd, void *start, uint64_t offset, uint64_t bytes)
+{
+    void *mapped = mmap(start, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, fd, (off_t)offset);
+    if (mapped == MAP_FAILED)
+        return status_fail_errno(RUEDA_ERR_MEMORY, "cannot copy %llu bytes of shared memory",
+                                 (unsigned long long)bytes);
+    madvise(mapped, bytes, MADV_DONTFORK);
+    touch_pages(start, bytes);
+    return RUEDA_OK;
+}
+
 void os_unmap(void *base, uint64_t bytes)
 {
     munmap(base, bytes);

@@ -4,16 +4,22 @@
 #define POLLS_BEFORE_CLOCK 64   /* passes before the first look at the clock */
 #define PASSES_BEFORE_LOOK 1024 /* in which something moved, before the next look for dead peers */
 #define BACKGROUND_SPIN_NS 3000 /* the background thread must not take a core from compute */
-#define SLEEP_MOST_NS UINT64_C(100000000) /* then look for dead peers and stalls */
-#define DOZE_NS 50000                     /* a background driver looks again by itself … */
-#define DOZES_BEFORE_SLEEP 40             /* … so often, then it must be woken */
-#define FOLLOW_MOST_NS UINT64_C(20000000) /* a waiter that does not drive looks again */
+#define SLEEP_MOST_NS UINT64_C(100000000)    /* then look for dead peers and stalls */
+#define DOZE_NS 50000                        /* a background driver looks again by itself … */
+#define DOZES_BEFORE_SLEEP 40                /* … so often, then it must be woken */
+#define FORK_PATIENCE_NS UINT64_C(200000000) /* for a driver to make room */
+#define FOLLOW_MOST_NS UINT64_C(20000000)    /* a waiter that does not drive looks again */
 
-bool drive_try(engine *e)
+static bool take_seat(engine *e)
 {
     uint32_t nobody = 0;
     return atomic_load_explicit(&e->driving, memory_order_relaxed) == 0 &&
            atomic_compare_exchange_strong(&e->driving, &nobody, 1);
+}
+
+bool drive_try(engine *e)
+{
+    return atomic_load_explicit(&e->forking, memory_order_relaxed) == 0 && take_seat(e);
 }
 
 /* Someone else must go on if there is work left. */
@@ -67,7 +73,7 @@ static void sleep_once(engine *e, patience *p, const rueda_request *until, uint6
     atomic_store(&e->dozing, doze);
     const uint32_t seen = control_sleep_announce(&e->control);
     const bool awake = engine_step(e) || has_mail(e) || (until != NULL && request_ended(until)) ||
-                       (background && background_done(e));
+                       (background && background_done(e)) || atomic_load(&e->forking) != 0;
     if (!awake) {
         atomic_fetch_add_explicit(&e->counters.sleeps, 1, memory_order_relaxed);
         control_sleep(&e->control, seen, sleep_ns(deadline_ns, doze));
@@ -112,7 +118,8 @@ void drive(engine *e, const rueda_request *until, uint64_t deadline_ns, bool bac
 {
     patience p = {0};
     for (uint32_t busy = 1;; busy++) {
-        if (until != NULL && request_ended(until))
+        if ((until != NULL && request_ended(until)) ||
+            atomic_load_explicit(&e->forking, memory_order_relaxed) != 0)
             return;
         if (engine_step(e)) {
             p = (patience){0};
@@ -162,4 +169,23 @@ bool engine_wait(engine *e, const rueda_request *r, uint64_t deadline_ns)
     if (atomic_load(&e->outstanding) > 0 && atomic_load(&e->driving) == 0)
         background_call(e, true);
     return request_ended(r);
+}
+
+bool engine_before_fork(engine *e)
+{
+    const uint64_t deadline = os_now_ns() + FORK_PATIENCE_NS;
+    atomic_store(&e->forking, 1);
+    bool taken;
+    while (!(taken = take_seat(e)) && os_now_ns() < deadline) {
+        control_notify_rank(&e->control, (uint32_t)e->who.rank); /* the driver may sleep */
+        os_yield();
+    }
+    return taken;
+}
+
+void engine_after_fork(engine *e, bool paused)
+{
+    atomic_store(&e->forking, 0);
+    if (paused)
+        drive_leave(e);
 }

@@ -161,6 +161,7 @@ void engine_stop(engine *e)
     drain(e);
     const bool whole = e->broken == RUEDA_OK;
     engine_break(e, RUEDA_ERR_SHUTDOWN, "rueda_shutdown was called while the request was pending");
+    held_end(e);
     leave(e, whole);
     stop_parts(e);
 }

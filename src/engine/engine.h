@@ -101,6 +101,7 @@ struct engine {
     _Atomic uint64_t outstanding; /* entries submitted here, or stood in for, and not ended */
     _Atomic uint64_t unseen;      /* bytes submitted since the driver last looked */
     _Atomic uint32_t driving;     /* 0 or 1 */
+    _Atomic uint32_t forking;     /* a thread is about to fork: nobody may drive */
     _Atomic uint32_t dozing;      /* the driver sleeps, but will look by itself very soon */
     _Atomic uint32_t waiters;     /* threads inside engine_wait */
     _Atomic uint32_t sleepers;    /* of those, asleep on `events` */
@@ -116,6 +117,8 @@ struct engine {
     uint64_t sets_added;           /* so far, alike on all ranks */
     operation_list set_operations; /* additions and removals of sets, one after the other */
     rueda_status broken;           /* not OK: everything ends with it */
+    uint32_t held;                 /* operations that cannot end yet, see held.c */
+    uint64_t held_until_ns;        /* 0: not looked at yet */
     char broken_text[STATUS_TEXT_MAX];
     int *process_fds; /* of the other ranks of this host, to see them die; see os.h */
     watch_silence *silences;
@@ -126,6 +129,11 @@ struct engine {
 rueda_status engine_start(engine *e, const config *settings, uint64_t generation);
 /* Finishes what is agreed, ends the rest with ERR_SHUTDOWN, leaves the job. */
 void engine_stop(engine *e);
+/* Around a fork, one at a time: nobody drives meanwhile, so that the child finds everything whole. A
+ * driver that does not make room soon (it may be the forking thread itself, in a signal handler) is not
+ * waited for: false. */
+bool engine_before_fork(engine *e);
+void engine_after_fork(engine *e, bool paused); /* in the parent */
 /* In a forked child: closes its copies of the descriptors, so that the rank's death is seen. */
 void engine_forget(engine *e);
 
@@ -151,6 +159,12 @@ void engine_break_all(engine *e, rueda_status status); /* the sentence is the th
 /* Nothing more can be submitted to the set, and what waits for a decision ends. */
 void engine_end_waiting(engine *e, process_set *s, rueda_status status, const char *text);
 void engine_tell_waiters(engine *e);
+
+/* held.c: operations of a broken job on memory that peers can reach. */
+bool held_is_needed(const operation *o);
+bool held_release(engine *e);             /* ends those it can; true: some */
+void held_watch(engine *e, uint64_t now); /* for peers that do not let go; called now and then */
+void held_end(engine *e);                 /* at once: the memory goes, too */
 
 /* launch.c */
 void launch_decided(engine *e, process_set *s, const negotiation_result *result);

@@ -30,8 +30,14 @@ static void break_set(engine *e, process_set *s, rueda_status status, const char
 {
     engine_end_waiting(e, s, status, text);
     for (int l = 0; l < LANE_COUNT; l++) {
-        while (s->flight[l].first != NULL)
-            operation_finish(e, operation_remove(&s->flight[l], &s->flight[l].first), status, text);
+        for (operation **link = &s->flight[l].first; *link != NULL;) {
+            if (held_is_needed(*link)) {
+                e->held++;
+                link = &(*link)->next;
+            } else {
+                operation_finish(e, operation_remove(&s->flight[l], link), status, text);
+            }
+        }
     }
 }
 
@@ -42,6 +48,7 @@ void engine_break(engine *e, rueda_status status, const char *text)
         return;
     e->broken = status;
     snprintf(e->broken_text, sizeof e->broken_text, "%s", text);
+    control_let_go(&e->control, (uint32_t)e->who.rank);
     witness_broken(e, status);
     operation_list *changes = &e->set_operations;
     while (changes->first != NULL)
@@ -177,7 +184,7 @@ bool engine_step(engine *e)
     /* also when all is over here: others may count on us to pass on what they say */
     bool moved = control_pump(&e->control);
     if (e->broken != RUEDA_OK)
-        return moved;
+        return (e->held > 0 && held_release(e)) || moved;
     if (control_is_aborted(&e->control)) {
         const rueda_status status = control_aborted(&e->control);
         engine_break(e, status, status_text());

@@ -233,9 +233,13 @@ static void look_for_stalls(engine *e, uint64_t now)
 
 void watch_peers(engine *e, uint64_t now)
 {
-    if (now < e->next_check_ns || e->broken != RUEDA_OK)
+    if (now < e->next_check_ns)
         return;
     e->next_check_ns = now + CHECK_EVERY_NS;
+    if (e->broken != RUEDA_OK) {
+        held_watch(e, now);
+        return;
+    }
     look_for_dead(e);
     look_for_silent(e, now);
     if (e->control.network != NULL)

@@ -135,3 +135,29 @@ bool heap_contains(const heap *h, const void *memory, size_t bytes)
     return h->base != NULL && start >= h->base && start < h->base + h->bytes &&
            bytes <= h->bytes - (uint64_t)(start - h->base);
 }
+
+static int compare_ranges(const void *a, const void *b)
+{
+    const heap_range *x = a, *y = b;
+    return (x->start > y->start) - (x->start < y->start);
+}
+
+/* Each page once: a second time would bring back what the page was before the first. */
+rueda_status heap_detach(const heap *h, heap_range *ranges, size_t count)
+{
+    const segment *s = h->segment;
+    uint64_t done = 0; /* offset in the segment */
+    qsort(ranges, count, sizeof *ranges, compare_ranges);
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t start = (uint64_t)(ranges[i].start - s->base), end = start + ranges[i].bytes;
+        const uint64_t page = start / OS_PAGE * OS_PAGE, first = page > done ? page : done;
+        const uint64_t last = (end + OS_PAGE - 1) / OS_PAGE * OS_PAGE;
+        if (last <= first || ranges[i].bytes == 0)
+            continue;
+        const rueda_status status = os_shared_detach(s->fd, s->base + first, first, last - first);
+        if (status != RUEDA_OK)
+            return status;
+        done = last;
+    }
+    return RUEDA_OK;
+}

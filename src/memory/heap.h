@@ -35,4 +35,14 @@ rueda_status heap_free(heap *h, void *memory);
 /* Whether [memory, memory + bytes) lies in the heap: peers can reach it. */
 bool heap_contains(const heap *h, const void *memory, size_t bytes);
 
+typedef struct heap_range {
+    const uint8_t *start;
+    uint64_t bytes;
+} heap_range;
+
+/* Puts ranges of the heap out of the reach of peers: their pages become this rank's own. Threads may
+ * use the heap meanwhile. Once in the life of a heap, with all ranges; sorts them. ERR_MEMORY: some may
+ * still be in reach. */
+rueda_status heap_detach(const heap *h, heap_range *ranges, size_t count);
+
 #endif

@@ -143,6 +143,43 @@ static void contains_knows_the_bounds(void **state)
     assert_false(heap_contains(h, h->base + 1, SIZE_MAX));
 }
 
+/* What a peer sees of the segment: a mapping of its own. */
+static uint8_t *map_as_peer(const segment *s)
+{
+    void *base;
+    assert_int_equal(os_shared_map(s->fd, s->header->bytes, &base), RUEDA_OK);
+    return base;
+}
+
+static void peers_cannot_reach_what_is_detached(void **state)
+{
+    fixture *f = *state;
+    uint8_t *blocks[3], *peer = map_as_peer(&f->segment);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(heap_alloc(&f->heap, 3 * OS_PAGE, (void **)&blocks[i]), RUEDA_OK);
+        memset(blocks[i], 10 + i, 3 * OS_PAGE);
+    }
+    /* neighbours share a page, in any order, one lies in the other, one is empty */
+    heap_range ranges[] = {
+        {blocks[1], 3 * OS_PAGE}, {blocks[0], 3 * OS_PAGE}, {blocks[0] + 100, 50}, {blocks[2], 0}};
+    assert_int_equal(heap_detach(&f->heap, ranges, 4), RUEDA_OK);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(blocks[i][0], 10 + i); /* they keep what they had */
+        memset(peer + (blocks[i] - f->segment.base), 99, 3 * OS_PAGE);
+    }
+    for (int b = 0; b < 3 * OS_PAGE; b++) {
+        assert_int_equal(blocks[0][b], 10);
+        assert_int_equal(blocks[1][b], 11);
+    }
+    assert_int_equal(blocks[2][3 * OS_PAGE - 1], 99); /* the last is still shared */
+    memset(blocks[0], 5, 3 * OS_PAGE);
+    assert_int_equal(peer[blocks[0] - f->segment.base + OS_PAGE], 99);
+    assert_int_equal(heap_free(&f->heap, blocks[0]), RUEDA_OK);
+    assert_int_equal(heap_alloc(&f->heap, 3 * OS_PAGE, (void **)&blocks[0]), RUEDA_OK);
+    assert_int_equal(blocks[0][OS_PAGE], 0);
+    os_unmap(peer, f->segment.header->bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -150,6 +187,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_full_heap_says_so, open_heap, close_heap),
         cmocka_unit_test_setup_teardown(only_starts_of_blocks_can_be_freed, open_heap, close_heap),
         cmocka_unit_test_setup_teardown(contains_knows_the_bounds, open_heap, close_heap),
+        cmocka_unit_test_setup_teardown(peers_cannot_reach_what_is_detached, open_heap, close_heap),
     };
     return cmocka_run_group_tests_name("heap", tests, NULL, NULL);
 }

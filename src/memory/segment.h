@@ -55,10 +55,11 @@ typedef struct segment_rank {
     segment_bell bell;
     _Alignas(OS_CACHE_LINE) _Atomic uint32_t state; /* segment_state */
     int32_t pid;
-    uint64_t process_space; /* in which the number is valid */
-    _Atomic uint64_t beats; /* grows while the rank lives and runs */
-    os_cpus cpus;           /* where it may run */
-    segment_abort abort;    /* complete when the header names the rank */
+    uint64_t process_space;  /* in which the number is valid */
+    _Atomic uint64_t beats;  /* grows while the rank lives and runs */
+    _Atomic uint32_t let_go; /* it touches no memory of others any more */
+    os_cpus cpus;            /* where it may run */
+    segment_abort abort;     /* complete when the header names the rank */
     config settings;
 } segment_rank;
 

@@ -1,0 +1,127 @@
+/* held.c: in a broken job, operations on memory that peers can reach end only when no peer can touch it
+ * any more: a request that has ended gives its memory back to the caller.
+ *
+ * A rank that knows of the end touches no memory of others from then on, and says so at once
+ * (engine_break). Who is dead need not say it. Who does neither for a while is stopped, or very slow:
+ * our pages are then put out of its reach, and it writes to the old ones, which nobody reads.
+ */
+#include "engine/engine.h"
+
+#include <stdlib.h>
+
+#define HELD_LIMIT_NS UINT64_C(1000000000)
+
+/* Before an operation has begun here, peers do not know our addresses. */
+bool held_is_needed(const operation *o)
+{
+    return o->exec.entered && o->exec.bound.plan->layout.mapped;
+}
+
+static bool is_free(const engine *e, const operation *o)
+{
+    for (uint16_t i = 0; i < o->set->size; i++) {
+        if (i != o->set->index && !control_has_let_go(&e->control, o->set->ranks[i]))
+            return false;
+    }
+    return true;
+}
+
+/* Those that are free, or all. */
+static bool end_some(engine *e, bool all)
+{
+    const uint32_t before = e->held;
+    for (int32_t i = 0; i < e->set_limit; i++) {
+        for (int l = 0; l < LANE_COUNT; l++) {
+            operation_list *list = &e->sets[i].flight[l];
+            for (operation **link = &list->first; *link != NULL;) {
+                if (!all && !is_free(e, *link)) {
+                    link = &(*link)->next;
+                    continue;
+                }
+                operation_finish(e, operation_remove(list, link), e->broken, e->broken_text);
+                e->held--;
+            }
+        }
+    }
+    return e->held < before;
+}
+
+bool held_release(engine *e)
+{
+    return end_some(e, false);
+}
+
+void held_end(engine *e)
+{
+    end_some(e, true);
+}
+
+static size_t count_tensors(const engine *e)
+{
+    size_t count = 0;
+    for (int32_t i = 0; i < e->set_limit; i++) {
+        for (int l = 0; l < LANE_COUNT; l++) {
+            for (const operation *o = e->sets[i].flight[l].first; o != NULL; o = o->next)
+                count += o->count;
+        }
+    }
+    return count;
+}
+
+/* Inputs are read by peers; only allreduce lets them write outputs, which are as long. */
+static size_t list_ranges(const operation *o, heap_range *ranges)
+{
+    for (uint32_t i = 0; i < o->count; i++) {
+        const exec_tensor *t = &o->tensors[i];
+        const uint64_t bytes = t->count * o->exec.element;
+        ranges[2 * i] = (heap_range){t->in, bytes};
+        ranges[2 * i + 1] = (heap_range){t->out, o->kind == SIGNATURE_ALLREDUCE ? bytes : 0};
+    }
+    return 2 * (size_t)o->count;
+}
+
+static rueda_status detach(engine *e)
+{
+    size_t used = 0;
+    heap_range *ranges = malloc((2 * count_tensors(e) + 1) * sizeof *ranges);
+    if (ranges == NULL)
+        return status_fail(RUEDA_ERR_MEMORY, "out of memory");
+    for (int32_t i = 0; i < e->set_limit; i++) {
+        for (int l = 0; l < LANE_COUNT; l++) {
+            for (const operation *o = e->sets[i].flight[l].first; o != NULL; o = o->next)
+                used += list_ranges(o, ranges + used);
+        }
+    }
+    const rueda_status status = heap_detach(&e->heap, ranges, used);
+    free(ranges);
+    return status;
+}
+
+/* If even that is not possible, the requests stay pending as long as the peer can write. */
+static void lose_patience(engine *e)
+{
+    if (detach(e) == RUEDA_OK) {
+        end_some(e, true);
+        return;
+    }
+    log_line(
+        &e->log, LOG_WARN,
+        "requests on memory of rueda_alloc stay pending until all ranks of this host have gone: "
+        "%s",
+        status_text());
+    e->held_until_ns = UINT64_MAX;
+}
+
+void held_watch(engine *e, uint64_t now)
+{
+    if (e->held == 0)
+        return;
+    if (e->held_until_ns == 0)
+        e->held_until_ns = now + HELD_LIMIT_NS;
+    for (int r = 0; r < e->who.size; r++) {
+        if (os_process_dead(e->process_fds[r]))
+            control_let_go(&e->control, (uint32_t)r);
+    }
+    if (!held_release(e) && now >= e->held_until_ns)
+        lose_patience(e);
+}
