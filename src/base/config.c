@@ -208,6 +208,16 @@ const char *config_format(const config *c, const config_setting *s, char *buffer
     return buffer;
 }
 
+bool config_is_sound(const config *c)
+{
+    for (size_t i = 0; i < config_setting_count; i++) {
+        const config_setting *s = &config_settings[i];
+        if (s->type == CONFIG_TEXT && memchr(text_of(c, s), '\0', CONFIG_TEXT_MAX) == NULL)
+            return false;
+    }
+    return true;
+}
+
 rueda_status config_compare(const config *mine, const config *other, int mine_rank, int other_rank)
 {
     for (size_t i = 0; i < config_setting_count; i++) {

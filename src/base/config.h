@@ -8,6 +8,7 @@
 #include "base/settings.h"
 #include "base/status.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define CONFIG_TEXT_MAX 256
@@ -54,6 +55,9 @@ const char *config_variable(const char *name);
 const char *config_format(const config *c, const config_setting *s, char *buffer, size_t size);
 /* A default or a bound likewise: bytes are shown with K, M or G where that is exact. */
 const char *config_format_number(config_type type, int64_t value, char *buffer, size_t size);
+
+/* Whether every text of a config that came from elsewhere ends within its room. */
+bool config_is_sound(const config *c);
 
 /* Compares the settings of scope EQUAL of two ranks. ERR_CONFIG names rank and variable. */
 rueda_status config_compare(const config *mine, const config *other, int mine_rank, int other_rank);

@@ -44,6 +44,18 @@ rueda_status boot_identify(const config *settings, boot_identity *who)
     return RUEDA_OK;
 }
 
+const char *boot_job_name(const config *settings, char name[BOOT_NAME])
+{
+    uint64_t sum = 5381;
+    for (const char *c = settings->meet.text; *c != '\0'; c++)
+        sum = sum * 33 + (unsigned char)*c;
+    if (settings->job.text[0] != '\0')
+        snprintf(name, BOOT_NAME, "%.63s", settings->job.text);
+    else
+        snprintf(name, BOOT_NAME, "meet-%u-%llx", (unsigned)geteuid(), (unsigned long long)sum);
+    return name;
+}
+
 bool boot_shares_memory(const config *settings)
 {
     return strcmp(settings->transport.text, "tcp") != 0;
@@ -61,7 +73,7 @@ void boot_meeting_close(boot_meeting *m)
         net_link_close(m->links[i]);
     net_door_close(m->door);
     free(m->places);
-    memset(m, 0, sizeof *m);
+    explicit_bzero(m, sizeof *m);
 }
 
 /* ---- Who shares our memory ------------------------------------------------------------------- */

@@ -55,6 +55,9 @@ static inline int boot_parent(int rank)
 
 /* From the settings; ERR_CONFIG if they contradict each other. */
 rueda_status boot_identify(const config *settings, boot_identity *who);
+/* What names the sockets of the job on this host: its name, or, where it has none, where it meets. */
+#define BOOT_NAME 64
+const char *boot_job_name(const config *settings, char name[BOOT_NAME]);
 /* Whether ranks of one host use shared memory, and not tcp, which may be forced. */
 bool boot_shares_memory(const config *settings);
 /* Whether the ranks need to meet by TCP. */
@@ -82,11 +85,14 @@ bool crowd_is_dense(const boot_crowd *crowd);
 typedef struct boot_host {
     const net_address *where;
     uint16_t ports;
-    uint16_t port; /* our own door's */
+    uint16_t port;    /* our own door's */
+    const char *file; /* where its address stands, or NULL */
 } boot_host;
 rueda_status meeting_hold(const config *settings, const boot_identity *who, const boot_host *host,
                           uint64_t deadline_ns, boot_meeting *m);
 
+/* find.c: the address in a file, if it is there and complete. */
+bool find_in_file(const char *path, uint64_t generation, net_address *where);
 /* find.c: the key, the listener, and where to meet. */
 rueda_status find_meeting(const config *settings, const boot_identity *who, uint64_t generation,
                           uint64_t deadline_ns, const logger *log, boot_meeting *m);

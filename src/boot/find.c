@@ -91,7 +91,10 @@ static rueda_status open_door(const config *settings, const boot_identity *who,
     status = net_listen(m->own.family == 0 ? NULL : &m->own, first, last, &listener, port);
     if (status != RUEDA_OK)
         return status;
-    return net_door_open(&m->identity, listener, log, &m->door);
+    status = net_door_open(&m->identity, listener, log, &m->door);
+    if (status != RUEDA_OK)
+        close(listener);
+    return status;
 }
 
 /* ---- The way to rank 0 ----------------------------------------------------------------------- */
@@ -154,14 +157,18 @@ static rueda_status write_file(const char *path, uint64_t generation, uint16_t p
     own.port = port;
     snprintf(draft, sizeof draft, "%s.new", path);
     const int fd = open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd < 0 ||
-        dprintf(fd, "%llu %s\n", (unsigned long long)generation, net_format(&own, text)) < 0 ||
-        close(fd) != 0 || rename(draft, path) != 0)
-        return status_fail_errno(RUEDA_ERR_SYSTEM, "rank 0: cannot write %s (RUEDA_MEET)", path);
-    return RUEDA_OK;
+    const bool written = fd >= 0 && dprintf(fd, "%llu %s\n", (unsigned long long)generation,
+                                            net_format(&own, text)) > 0;
+    if (fd >= 0)
+        close(fd);
+    if (written && rename(draft, path) == 0)
+        return RUEDA_OK;
+    status_fail_errno(RUEDA_ERR_SYSTEM, "rank 0: cannot write %s (RUEDA_MEET)", path);
+    unlink(draft);
+    return RUEDA_ERR_SYSTEM;
 }
 
-static bool read_file(const char *path, uint64_t generation, net_address *where)
+bool find_in_file(const char *path, uint64_t generation, net_address *where)
 {
     char text[NET_TEXT] = "";
     unsigned long long found = 0;
@@ -170,13 +177,17 @@ static bool read_file(const char *path, uint64_t generation, net_address *where)
         return false;
     const bool complete = fscanf(file, "%llu %79s", &found, text) == 2;
     fclose(file);
-    return complete && found == generation && net_resolve(text, 0, where) == RUEDA_OK;
+    net_address read;
+    if (!complete || found != generation || net_resolve(text, 0, &read) != RUEDA_OK)
+        return false;
+    *where = read;
+    return true;
 }
 
 static rueda_status await_file(const char *path, int rank, uint64_t generation,
                                uint64_t deadline_ns, net_address *where)
 {
-    while (!read_file(path, generation, where)) {
+    while (!find_in_file(path, generation, where)) {
         if (os_now_ns() > deadline_ns)
             return status_fail(RUEDA_ERR_TIMEOUT,
                                "rank %d: rank 0 has not written its address to %s (RUEDA_MEET) in "
@@ -202,9 +213,8 @@ static rueda_status find_as_first(const config *settings, const boot_identity *w
     if (file_of(settings) != NULL)
         return write_file(file_of(settings), generation, host->port, m);
     /* whom the invitation did not reach the meeting will miss, too, and tell those who came */
-    if (invites && invite(settings, who, generation, host->port, log, m) == RUEDA_ERR_MEMORY)
-        return RUEDA_ERR_MEMORY;
-    return RUEDA_OK;
+    status = invites ? invite(settings, who, generation, host->port, log, m) : RUEDA_OK;
+    return status == RUEDA_ERR_TIMEOUT ? RUEDA_OK : status;
 }
 
 static rueda_status find_as_other(const config *settings, const boot_identity *who,
@@ -214,7 +224,7 @@ static rueda_status find_as_other(const config *settings, const boot_identity *w
     rueda_status status = RUEDA_OK;
     if (settings->meet.text[0] == '\0')
         status = accept_invitation(settings, who, generation, m, where);
-    else if (file_of(settings) != NULL)
+    else if ((host->file = file_of(settings)) != NULL)
         status = await_file(file_of(settings), who->rank, generation, deadline_ns, where);
     else
         host->ports = MEET_PORTS;

@@ -1,6 +1,7 @@
 /* handover.c: an abstract Unix socket named by job, generation and topic, with SO_PEERCRED. */
 #include "boot/handover.h"
 #include "base/os.h"
+#include "boot/boot.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -27,11 +28,12 @@ typedef struct greeting {
 
 static socklen_t address_of(const handover *h, struct sockaddr_un *address)
 {
+    char name[BOOT_NAME];
     memset(address, 0, sizeof *address);
     address->sun_family = AF_UNIX;
-    const int length =
-        snprintf(address->sun_path + 1, sizeof address->sun_path - 1, "rueda/%s/%llu/%s-%d",
-                 h->settings->job.text, (unsigned long long)h->generation, h->topic, h->giver);
+    const int length = snprintf(address->sun_path + 1, sizeof address->sun_path - 1,
+                                "rueda/%s/%llu/%s-%d", boot_job_name(h->settings, name),
+                                (unsigned long long)h->generation, h->topic, h->giver);
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
 }
 
@@ -157,8 +159,11 @@ static rueda_status serve_all(const handover *h, int listener, bool *missing, in
         if (!readable_before(listener, deadline))
             return fail_missing(h, missing, size);
         const int connection = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-        if (connection < 0)
+        if (connection < 0) {
+            nanosleep(&(struct timespec){0, CONNECT_LAST_NS},
+                      NULL); /* out of descriptors, perhaps */
             continue;
+        }
         if (serve(h, connection, missing, size, gift)) {
             left--;
         } else if (!complained) {

@@ -122,7 +122,7 @@ static void welcome(boot_meeting *m, guest *guests, int size, net_link *link)
 static bool is_proper(const card *c, uint32_t rank)
 {
     return c->rank == rank && memchr(c->host, '\0', sizeof c->host) != NULL &&
-           memchr(c->machine, '\0', sizeof c->machine) != NULL;
+           memchr(c->machine, '\0', sizeof c->machine) != NULL && config_is_sound(&c->settings);
 }
 
 static void read_cards(guest *guests, int size)
@@ -298,7 +298,7 @@ static bool caller_progress(caller *c, const boot_meeting *m, uint64_t now)
         if (now < c->again_ns)
             return false;
         net_address to = c->where;
-        to.port = (uint16_t)(to.port + c->tried);
+        to.port = (uint16_t)(to.port > UINT16_MAX - c->tried ? UINT16_MAX : to.port + c->tried);
         if (net_link_call(&m->identity, &c->purpose, &to, m->own.family == 0 ? NULL : &m->own,
                           CALL_LIMIT_NS, &c->link) != RUEDA_OK)
             c->link = NULL;
@@ -324,6 +324,8 @@ static rueda_status call_first(const config *settings, const boot_identity *who,
                 .where = *host->where,
                 .ports = host->ports};
     while (!caller_progress(&c, m, os_now_ns())) {
+        if (c.link == NULL && host->file != NULL) /* it may be an old one; a new one counts */
+            find_in_file(host->file, m->identity.generation, &c.where);
         if (os_now_ns() > deadline_ns + CALL_LIMIT_NS) {
             char text[NET_TEXT];
             net_link_close(c.link);
@@ -355,6 +357,26 @@ static rueda_status move_parcel(parcel *p, int (*move)(parcel *, net_link *), ne
                        who->rank);
 }
 
+static bool is_loopback(const net_address *a)
+{
+    static const uint8_t six[16] = {[15] = 1};
+    return a->family == 4 ? a->ip[0] == 127 : memcmp(a->ip, six, sizeof six) == 0;
+}
+
+/* Ranks beside rank 0 may have reached it by loopback: seen from another machine they are where it is. */
+static void correct_loopback(boot_meeting *m, const boot_identity *who, const net_address *first)
+{
+    for (int r = 1; r < who->size; r++) {
+        boot_place *p = &m->places[r];
+        if (p->machine != m->places[0].machine || p->machine == m->places[who->rank].machine ||
+            !is_loopback(&p->address))
+            continue;
+        const uint16_t port = p->address.port;
+        p->address = *first;
+        p->address.port = port;
+    }
+}
+
 /* Our card for the table. The verdict comes when rank 0 has everybody's, so a little later than its
  * deadline at most. */
 static rueda_status get_places(const config *settings, const boot_identity *who,
@@ -383,6 +405,7 @@ static rueda_status get_places(const config *settings, const boot_identity *who,
     status =
         move_parcel(&(parcel){(uint8_t *)m->places, bytes, 0}, parcel_receive, link, who, m, limit);
     m->places[0].address = there;
+    correct_loopback(m, who, &there);
     return status;
 }
 

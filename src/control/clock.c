@@ -41,8 +41,10 @@ void clock_take(network *n, uint64_t asked_ns, uint64_t root_ns, uint64_t now_ns
         return;
     const bool later = c->answers >= FIRST_ASKS;
     c->answers++;
-    if (c->trip_ns != 0 && trip > c->trip_ns * (later ? AGEING : 1))
+    if (c->trip_ns != 0 && trip > c->trip_ns * (later ? AGEING : 1)) {
+        c->trip_ns += later ? c->trip_ns / 4 : 0; /* one lucky sample must not stay for ever */
         return;
+    }
     c->trip_ns = trip;
     c->offset_ns = (int64_t)(root_ns - (asked_ns + trip / 2));
 }

@@ -84,7 +84,7 @@ static void ring_if_asleep(const control *c, uint32_t rank)
     if (sleeping == BELL_AWAKE)
         return;
     atomic_fetch_add(&bell->rings, 1);
-    if (sleeping == BELL_ASLEEP_IN_POLL)
+    if (sleeping == BELL_ASLEEP_IN_POLL && c->network != NULL)
         network_ring(c->network, rank);
     else
         os_wake(&bell->rings, true);

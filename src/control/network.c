@@ -11,7 +11,9 @@
 #include <unistd.h>
 
 #define EVENTS_AT_ONCE 64
-#define ADMITTED_AT_ONCE 16 /* at the door, before something else gets its turn */
+#define ADMITTED_AT_ONCE 16           /* at the door, before something else gets its turn */
+#define RINGS_AT_ONCE 64              /* of the bell; who rings on and on does not hold us up */
+#define CALLING_NS UINT64_C(10000000) /* the longest sleep while connections are being made */
 #define FLUSH_POLL_NS 200000
 
 /* ---- Opening and closing --------------------------------------------------------------------- */
@@ -19,7 +21,14 @@
 void network_watch(network *n, int fd, uint32_t events, uint64_t about)
 {
     struct epoll_event event = {.events = events, .data.u64 = about};
-    epoll_ctl(n->epoll, EPOLL_CTL_ADD, fd, &event);
+    if (epoll_ctl(n->epoll, EPOLL_CTL_ADD, fd, &event) != 0)
+        log_line(&n->log, LOG_ERROR, "a connection cannot be waited for: %s", strerror(errno));
+}
+
+void network_watch_again(network *n, int fd, uint64_t about)
+{
+    struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLET, .data.u64 = about};
+    epoll_ctl(n->epoll, EPOLL_CTL_MOD, fd, &event);
 }
 
 static socklen_t bell_address(const network *n, uint32_t rank, struct sockaddr_un *address)
@@ -34,18 +43,19 @@ static socklen_t bell_address(const network *n, uint32_t rank, struct sockaddr_u
 
 static rueda_status open_bell(network *n, uint64_t generation)
 {
+    char name[BOOT_NAME];
     struct sockaddr_un own;
     n->bell_name.sun_family = AF_UNIX;
     n->bell_name_length =
         1 + snprintf(n->bell_name.sun_path + 1, sizeof own.sun_path - 12, "rueda/%s/%llu/bell-",
-                     n->settings->job.text, (unsigned long long)generation);
+                     boot_job_name(n->settings, name), (unsigned long long)generation);
     n->epoll = epoll_create1(EPOLL_CLOEXEC);
     n->bell = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     const socklen_t length = bell_address(n, n->rank, &own);
     if (n->epoll < 0 || n->bell < 0 || bind(n->bell, (struct sockaddr *)&own, length) != 0)
         return status_fail_errno(RUEDA_ERR_SYSTEM, "rank %u: cannot make the sockets of the job",
                                  n->rank);
-    network_watch(n, n->bell, EPOLLIN | EPOLLET, EVENT_BELL);
+    network_watch(n, n->bell, EPOLLIN, EVENT_BELL);
     network_watch(n, net_door_fd(n->meeting.door), EPOLLIN, EVENT_DOOR);
     return RUEDA_OK;
 }
@@ -203,7 +213,7 @@ static bool answer_door(network *n, uint64_t now_ns)
 static void still_bell(const network *n)
 {
     char bytes[16];
-    while (recv(n->bell, bytes, sizeof bytes, 0) >= 0)
+    for (int i = 0; i < RINGS_AT_ONCE && recv(n->bell, bytes, sizeof bytes, 0) >= 0; i++)
         ;
 }
 
@@ -275,10 +285,12 @@ bool network_pump(network *n, uint64_t now_ns)
 void network_sleep(network *n, uint64_t timeout_ns)
 {
     struct epoll_event events[EVENTS_AT_ONCE];
+    if (n->connecting > 0 && timeout_ns > CALLING_NS)
+        timeout_ns = CALLING_NS;
     const struct timespec limit = {(time_t)(timeout_ns / 1000000000u),
                                    (long)(timeout_ns % 1000000000u)};
     int count = epoll_pwait2(n->epoll, events, EVENTS_AT_ONCE, &limit, NULL);
-    if (count < 0 && errno == ENOSYS)
+    if (count < 0 && errno != EINTR)
         count = epoll_wait(n->epoll, events, EVENTS_AT_ONCE, (int)(timeout_ns / 1000000u) + 1);
     pump(n, events, count, os_now_ns());
 }

@@ -66,6 +66,8 @@ typedef enum network_links { NETWORK_ALL, NETWORK_DATA, NETWORK_TREE } network_l
 void network_cut(network *n, uint32_t rank, network_links links);
 
 /* ---- Data streams ---- */
+/* Whether all that was sent on the streams of a set has left this process. */
+bool network_set_sent(const network *n, uint32_t set);
 network_stream *network_stream_open(network *n, uint32_t set, uint64_t epoch, uint32_t channel,
                                     uint32_t peer); /* NULL: out of memory */
 void network_stream_close(network_stream *s);       /* NULL is allowed */

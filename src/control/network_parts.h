@@ -79,12 +79,15 @@ struct network {
     const char *lost_why;
 
     network_stream *streams;
+    bool told_no_call;         /* the system refused a call, and the log has it */
     uint32_t connecting;       /* streams that wait for their link */
     int suspect;               /* rank whose connection broke, or -1: it counts as lost … */
     uint64_t suspect_until_ns; /* … then, unless there is a better reason before */
 };
 
 void network_watch(network *n, int fd, uint32_t events, uint64_t about);
+/* For a link that is open now: what came with the last event may have been left unread. */
+void network_watch_again(network *n, int fd, uint64_t about);
 void network_lose(network *n, uint32_t rank, const char *why);
 void network_suspect(network *n, uint32_t rank, uint64_t wait_ns);
 

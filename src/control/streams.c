@@ -70,9 +70,12 @@ static void call(network_stream *s, uint64_t now_ns)
         return;
     s->again_ns = now_ns + AGAIN_NS;
     if (net_link_call(&n->meeting.identity, &purpose, &n->meeting.places[s->peer].address, own,
-                      CALL_LIMIT_NS, &s->link) != RUEDA_OK)
+                      CALL_LIMIT_NS, &s->link) != RUEDA_OK) {
         s->link = NULL;
-    else
+        if (!n->told_no_call)
+            log_line(&n->log, LOG_WARN, "%s; trying again", status_text());
+        n->told_no_call = true;
+    } else
         network_watch(n, net_link_fd(s->link), EPOLLIN | EPOLLOUT | EPOLLET, s->about);
 }
 
@@ -101,10 +104,12 @@ static void give_up(network_stream *s)
 static bool progress(network_stream *s, uint64_t now_ns)
 {
     const uint64_t limit = (uint64_t)s->network->settings->start_timeout * 1000000000u;
-    if (now_ns > s->first_call_ns + limit) /* `now` may be a little older than the call */
-        return give_up(s), true;
+    /* only one of the two gives up, or they would accuse each other; the one who waits may have come
+     * much earlier, too */
     if (!is_caller(s))
         return false;
+    if (now_ns > s->first_call_ns + limit) /* `now` may be a little older than the call */
+        return give_up(s), true;
     if (s->link == NULL)
         call(s, now_ns);
     if (s->link == NULL)
@@ -114,6 +119,7 @@ static bool progress(network_stream *s, uint64_t now_ns)
     const ssize_t got = state == NET_OPEN ? net_link_receive(s->link, &welcome, 1) : 0;
     if (got == 1) {
         s->open = true;
+        network_watch_again(s->network, net_link_fd(s->link), s->about);
         s->network->connecting--;
         return true;
     }
@@ -186,4 +192,14 @@ void network_cut(network *n, uint32_t rank, network_links links)
 bool network_stream_ended(const network_stream *s)
 {
     return s->broken || !s->open;
+}
+
+bool network_set_sent(const network *n, uint32_t set)
+{
+    for (const network_stream *s = n->streams; s != NULL; s = s->next) {
+        if (s->role == BOOT_DATA && s->set == set && s->open && !s->broken &&
+            net_link_wants_write(s->link))
+            return false;
+    }
+    return true;
 }

@@ -229,6 +229,8 @@ bool sets_drained(engine *e, operation *o)
     if (!s->member)
         return true;
     const negotiation *n = &s->negotiation;
+    if (e->control.network != NULL && !network_set_sent(e->control.network, (uint32_t)o->target))
+        return false;
     return s->flight[LANE_SMALL].count == 0 && s->flight[LANE_LARGE].count == 0 &&
            !(n->contributed && control_complete(&s->group, n->round));
 }

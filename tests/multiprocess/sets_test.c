@@ -369,6 +369,32 @@ static void a_set_may_take_the_place_of_a_busy_one(void **state)
     run_ranks(3, replace_a_busy_set, NULL);
 }
 
+/* Every pair becomes a set, whose members become control neighbours: what one says at once must be
+ * heard, without a heartbeat that would shake it loose. */
+static void pair_up(int rank, int size, const void *argument)
+{
+    (void)argument;
+    setenv("RUEDA_HEARTBEAT", "0", 1);
+    CHECK_OK(rueda_init(NULL));
+    for (int32_t a = 0; a < size; a++) {
+        for (int32_t b = a + 1; b < size; b++) {
+            int32_t set;
+            doing("pair %d %d", (int)a, (int)b);
+            CHECK_OK(rueda_add_process_set((int32_t[]){a, b}, 2, &set));
+            if (rank == a || rank == b)
+                CHECK_OK(rueda_barrier(set, NULL));
+        }
+    }
+    CHECK_OK(rueda_shutdown());
+}
+
+static void new_neighbours_hear_each_other(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        run_ranks(5, pair_up, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -381,6 +407,7 @@ int main(void)
         cmocka_unit_test(removal_ends_pending_requests),
         cmocka_unit_test(a_set_may_go_while_a_thread_submits),
         cmocka_unit_test(a_set_may_take_the_place_of_a_busy_one),
+        cmocka_unit_test(new_neighbours_hear_each_other),
     };
     return cmocka_run_group_tests_name("sets", tests, NULL, NULL);
 }
