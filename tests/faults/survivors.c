@@ -3,6 +3,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -36,6 +37,32 @@ void sleep_ms(int ms)
     struct timespec rest = {ms / 1000, ms % 1000 * 1000000L};
     while (nanosleep(&rest, &rest) != 0)
         ;
+}
+
+void await_counter(int index, int value)
+{
+    while (atomic_load(job_counter(index)) < value)
+        sleep_ms(1);
+}
+
+/* "number (name) state …" */
+static char state_of(int process)
+{
+    char path[32], text[256] = "";
+    snprintf(path, sizeof path, "/proc/%d/stat", process);
+    FILE *file = fopen(path, "r");
+    if (file == NULL)
+        return 'X';
+    const bool read = fgets(text, sizeof text, file) != NULL;
+    fclose(file);
+    const char *name_end = read ? strrchr(text, ')') : NULL;
+    return name_end == NULL ? 'X' : name_end[2];
+}
+
+void await_stop(int process)
+{
+    for (char state; (state = state_of(process)) != 'T' && state != 'X' && state != 'Z';)
+        sleep_ms(5);
 }
 
 void say(saying *s, rueda_status status)

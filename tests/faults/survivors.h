@@ -22,6 +22,10 @@ void shared_give(void *memory, size_t bytes);
 
 uint64_t clock_ns(void);
 void sleep_ms(int ms);
+/* Until a counter of the job (see job_counter) has come so far. */
+void await_counter(int index, int value);
+/* Until a process is stopped by a signal, or gone. */
+void await_stop(int process);
 
 /* In a rank: notes the status, with the thread's last sentence if it is an error. */
 void say(saying *s, rueda_status status);
