@@ -2,7 +2,6 @@
  * ctest: timeout=120 */
 #include "survivors.h"
 
-#include <dirent.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -10,7 +9,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -25,47 +23,10 @@ static void set_number(const char *name, int value)
     setenv(name, text, 1);
 }
 
-/* ---- Nothing stays behind -------------------------------------------------------------------- */
-
-/* Descriptors of this process that stand for something of ours. */
-static int count_own_descriptors(void)
-{
-    DIR *folder = opendir("/proc/self/fd");
-    int count = 0;
-    assert_non_null(folder);
-    for (struct dirent *e; (e = readdir(folder)) != NULL;) {
-        char target[128] = "";
-        if (readlinkat(dirfd(folder), e->d_name, target, sizeof target - 1) > 0)
-            count += strstr(target, "memfd:rueda") != NULL || strncmp(target, "socket:", 7) == 0;
-    }
-    closedir(folder);
-    return count;
-}
-
-static int count_named(const char *folder, const char *part)
-{
-    DIR *open = opendir(folder);
-    int count = 0;
-    for (struct dirent *e; open != NULL && (e = readdir(open)) != NULL;)
-        count += strstr(e->d_name, part) != NULL;
-    if (open != NULL)
-        closedir(open);
-    return count;
-}
-
-static void check_nothing_is_left(int descriptors)
-{
-    assert_int_equal(count_sockets_left(), 0);
-    assert_int_equal(count_own_descriptors(), descriptors);
-    assert_int_equal(count_named("/dev/shm", "rueda"), 0);
-    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child */
-}
-
 static void run_and_look(const job *j)
 {
-    const int descriptors = count_own_descriptors();
     run_job(j);
-    check_nothing_is_left(descriptors);
+    assert_true(nothing_is_left());
 }
 
 /* ---- Early ends ------------------------------------------------------------------------------ */
@@ -232,5 +193,5 @@ int main(void)
         cmocka_unit_test(survivors_go_on_as_a_smaller_job),
         cmocka_unit_test(a_rank_that_leaves_in_order_is_not_lost),
     };
-    return cmocka_run_group_tests_name("leave", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("leave", tests, NULL, look_for_rest);
 }

@@ -195,5 +195,5 @@ int main(void)
         cmocka_unit_test(a_short_stop_harms_nobody),
         cmocka_unit_test(nobody_is_accused_when_all_have_slept),
     };
-    return cmocka_run_group_tests_name("stop", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("stop", tests, NULL, look_for_rest);
 }

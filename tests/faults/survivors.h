@@ -47,7 +47,9 @@ bool uses_memory_only(void); /* shared memory between all */
 /* Runs the job, or fails the test; sets *died as try_job does. */
 void run_fatal_job(const job *j, unsigned long long *died);
 
-/* How many abstract sockets of jobs of this process (see harness.c) there are. */
-int count_sockets_left(void);
+/* Whether jobs of this process have left no socket, memory, file or process behind; else says what. */
+bool nothing_is_left(void);
+/* The same as the last act of a group of tests. */
+int look_for_rest(void **state);
 
 #endif
