@@ -36,6 +36,10 @@ sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | sort | uniq -c
     title '4 B allreduce after 10 ms of rest'
     table allreduce -np 2 --sizes 4 --idle-ms 10 $against
 }
+title 'allreduce over tcp beside a bare socket, 2 ranks'
+table allreduce -np 2 --transport tcp --sizes 4,1K,64K,1M,16M,64M --against socket
+title 'Adasum and sum over tcp, 2 ranks'
+table allreduce -np 2 --transport tcp --op adasum --against sum --sizes 1M,16M,64M
 title '4 B allreduce while the other rank computes'
 table allreduce -np 2 --sizes 4 --peer-computes
 for collective in broadcast allgather reducescatter alltoall barrier; do

@@ -173,6 +173,7 @@ bool scenario_observe(const bench_options *o, const board *b)
         ok = w.data != NULL && measure(o, &w);
         free(w.data);
     }
+    ok = ok && meet(); /* nobody writes any more */
     if (rueda_rank() == 0)
         unlink(w.path);
     free(w.slice_us);

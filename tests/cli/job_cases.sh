@@ -471,8 +471,8 @@ case_other_hosts_make_their_own() {
     fake_torch
     fake_ssh
     printf 'hosts: [ada:1, grace:1]\n' >>job.yaml
-    expect 0 "$rueda" run job.yaml --no-prefix -x PIP_NO_INDEX -x PIP_FIND_LINKS -x PIP_CONFIG_FILE
-    equal "$(grep -c '^9.9.9' out)" 2
+    expect 0 "$rueda" run job.yaml -x PIP_NO_INDEX -x PIP_FIND_LINKS -x PIP_CONFIG_FILE
+    equal "$(grep -c '\]: 9.9.9' out)" 2
     equal "$(grep -c 'is ready' err)" 1
 }
 

@@ -34,14 +34,9 @@ void network_lose(network *n, uint32_t rank, const char *why)
     (void)n, (void)rank, (void)why;
 }
 
-void network_suspect(network *n, uint32_t rank, uint64_t wait_ns)
+void network_suspect(network *n, uint32_t rank, uint64_t limit_ns)
 {
-    (void)n, (void)rank, (void)wait_ns;
-}
-const net_purpose *net_link_purpose(const net_link *link)
-{
-    (void)link;
-    return NULL;
+    (void)n, (void)rank, (void)limit_ns;
 }
 bool streams_greet(net_link *link)
 {
@@ -51,6 +46,11 @@ bool streams_greet(net_link *link)
 void streams_attach(network_stream *s, net_link *link)
 {
     (void)s, (void)link;
+}
+const net_purpose *net_link_purpose(const net_link *link)
+{
+    (void)link;
+    return NULL;
 }
 
 static const uint16_t ranks[] = {1};

@@ -1,6 +1,6 @@
 /* moments_test.c: what can be seen of a job in the middle of its work, when it hangs, and after its end: the
  * timeline at every moment, the trace of a job that breaks.
- * ctest: threads timeout=480 */
+ * ctest: threads timeout=600 */
 #include "timelines.h"
 
 #include <pthread.h>
@@ -21,7 +21,7 @@
 static void *look_at_random_moments(void *argument)
 {
     dice d = {7};
-    for (int looks = 0; looks < 60; looks++) {
+    for (int looks = 0; looks < 40; looks++) {
         char *text = check_read(argument);
         doing("look %d at the file", looks);
         CHECK(text != NULL && check_is_array(text));
@@ -73,8 +73,11 @@ static void work_until_killed(int rank, int size, const void *argument)
     pthread_t killer;
     CHECK_OK(rueda_init(NULL));
     CHECK(pthread_create(&killer, NULL, die_at_a_random_moment, (void *)argument) == 0);
-    for (;;)
+    for (int i = 1;; i++) {
         reduce("until the end", RUEDA_SUM); /* fails if the other one was killed first */
+        if (i % 50 == 0)
+            nap_ms(1);
+    }
 }
 
 static void a_killed_job_leaves_json(void **state)

@@ -89,10 +89,12 @@ void nap_ms(unsigned ms)
 
 void reduce_until_over(void)
 {
-    for (uint8_t more = 1; more != 0;) {
+    uint8_t more = 1;
+    for (unsigned round = 0; more != 0; round++) {
         for (int i = 0; i < 10; i++)
             CHECK_OK(reduce("busy", RUEDA_SUM));
-        nap_ms(5);
+        nap_ms(5 +
+               round / 2); /* where all is slow, so that reading the file does not get slower yet */
         more = !atomic_load(&over);
         const int64_t shape[] = {1};
         const rueda_tensor t = RUEDA_TENSOR("more", &more, RUEDA_U8, 1, shape);

@@ -135,14 +135,14 @@ void progress_step(progress *p, const step_record *r)
 
 static void print_row(const char *name, double first, double last, int workers)
 {
-    printf("  %-17s %6.2f %10.1f %9.2f %10.1f\n", name, first, first * workers, last,
+    printf("  %-17s %11.2f %7.1f %11.2f %7.1f\n", name, first, first * workers, last,
            last * workers);
 }
 
 static void print_orthogonality(const progress *p, const run_summary *s)
 {
-    puts("\northogonality       first tenth of steps   last tenth of steps");
-    puts("                            add up               add up");
+    printf("\n%-19s %11s %7s %11s %7s\n", "orthogonality", "first tenth", "add up", "last tenth",
+           "add up");
     for (int t = 0; t < p->about->tensors; t++)
         print_row(p->about->places[t].name, s->tensor_first[t], s->tensor_last[t], s->workers);
     print_row("the whole update", s->first, s->last, s->workers);

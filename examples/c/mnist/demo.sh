@@ -54,6 +54,12 @@ for line in 'images/s:images_per_second:%.0f' 'orthogonality, first:orthogonalit
     row "$title" "${key#*:}" "$(number adasum "${key%:*}")" "$(number average "${key%:*}")"
 done
 
+awk -v workers=$workers -v first="$(number adasum orthogonality_first)" \
+    -v last="$(number adasum orthogonality_last)" 'BEGIN {
+    printf "\nOf the %d workers'\'' steps about %.1f added up at first and %.1f at the end (orthogonality × %d):\n" \
+        "at first all want the same, later each finds something of its own, which Adasum keeps.\n",
+        workers, workers * first, workers * last, workers }'
+
 cat <<END
 
 What to try next:
@@ -62,5 +68,7 @@ What to try next:
     $rueda run -np $ranks $mnist --workers-per-rank $((16 / ranks)) --op average
   orthogonality of each layer, step by step:
     $rueda run -np $ranks $mnist --workers-per-rank $((16 / ranks)) --log run.csv
+  all learning rates, 8 to 32 workers, as tables and figures: experiments/mnist/README.md
+  word vectors, one worker against 16: examples/c/word2vec/README.md
   how it is written: examples/c/mnist/README.md
 END
