@@ -11,7 +11,7 @@
 
 #define READ_BYTES 65536              /* room for one read */
 #define BEATS_IN_LIMIT 4              /* beats sent in the time that makes silence a death */
-#define NOTICE_NS UINT64_C(400000000) /* for a lower rank to say why it has given us up */
+#define NOTICE_NS UINT64_C(300000000) /* for a lower rank to say why it has given us up */
 #define SECOND_NS UINT64_C(1000000000)
 
 enum tree_kind { TREE_CONTRIBUTION = 1, TREE_ABORT, TREE_LEFT, TREE_BEAT, TREE_TIME };

@@ -4,7 +4,8 @@
 #define POLLS_BEFORE_CLOCK 64   /* passes before the first look at the clock */
 #define PASSES_BEFORE_LOOK 1024 /* in which something moved, before the next look for dead peers */
 #define BACKGROUND_SPIN_NS 3000 /* the background thread must not take a core from compute */
-#define SLEEP_MOST_NS UINT64_C(100000000)    /* then look for dead peers and stalls */
+#define SLEEP_MOST_NS UINT64_C(100000000)    /* then look for stalls; sockets tell of deaths … */
+#define SLEEP_ALONE_NS UINT64_C(30000000)    /* … and memory does not: look for dead peers */
 #define DOZE_NS 50000                        /* a background driver looks again by itself … */
 #define DOZES_BEFORE_SLEEP 40                /* … so often, then it must be woken */
 #define FORK_PATIENCE_NS UINT64_C(200000000) /* for a driver to make room */
@@ -57,9 +58,10 @@ static bool has_mail(engine *e)
     return false;
 }
 
-static uint64_t sleep_ns(uint64_t deadline_ns, bool doze)
+static uint64_t sleep_ns(const engine *e, uint64_t deadline_ns, bool doze)
 {
-    const uint64_t now = os_now_ns(), most = doze ? DOZE_NS : SLEEP_MOST_NS;
+    const uint64_t longest = e->control.network == NULL ? SLEEP_ALONE_NS : SLEEP_MOST_NS;
+    const uint64_t now = os_now_ns(), most = doze ? DOZE_NS : longest;
     if (deadline_ns >= now + most)
         return most;
     return deadline_ns > now ? deadline_ns - now : 0;
@@ -76,7 +78,7 @@ static void sleep_once(engine *e, patience *p, const rueda_request *until, uint6
                        (background && background_done(e)) || atomic_load(&e->forking) != 0;
     if (!awake) {
         atomic_fetch_add_explicit(&e->counters.sleeps, 1, memory_order_relaxed);
-        control_sleep(&e->control, seen, sleep_ns(deadline_ns, doze));
+        control_sleep(&e->control, seen, sleep_ns(e, deadline_ns, doze));
     }
     control_sleep_end(&e->control);
     watch_peers(e, os_now_ns());

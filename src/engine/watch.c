@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define CHECK_EVERY_NS UINT64_C(50000000)
+#define CHECK_EVERY_NS UINT64_C(25000000)
 #define STALL_LOOK_NS UINT64_C(1000000000)
 #define BEATS_IN_LIMIT 4    /* beats in the time that makes silence a death */
 #define STALL_LIST_MAX 1200 /* bytes of the list of missing ranks and tensors */

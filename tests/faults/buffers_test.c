@@ -148,5 +148,5 @@ int main(void)
         print_message("SKIPPED: by tcp nobody writes to the memory of another rank\n");
         return SKIPPED;
     }
-    return cmocka_run_group_tests_name("buffers", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("buffers", tests, NULL, look_for_rest);
 }

@@ -107,5 +107,5 @@ int main(void)
         print_message("SKIPPED: ranks that share memory have no connections to cut\n");
         return SKIPPED;
     }
-    return cmocka_run_group_tests_name("cut", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("cut", tests, NULL, look_for_rest);
 }

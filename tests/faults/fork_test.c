@@ -206,5 +206,5 @@ int main(void)
         cmocka_unit_test(requests_stay_the_parents),
         cmocka_unit_test(a_death_is_seen_while_a_child_of_the_dead_lives),
     };
-    return cmocka_run_group_tests_name("fork", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("fork", tests, NULL, look_for_rest);
 }

@@ -223,6 +223,8 @@ static void work(desk *d, int worker)
         if (is_of_use(&t) && !sweep(d, t, all ? 1 : FEW_STEPS))
             atomic_store(&d->failed, 1);
     }
+    if (!nothing_is_left())
+        atomic_store(&d->failed, 1);
     _exit(atomic_load(&d->failed));
 }
 
@@ -250,5 +252,5 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(survivors_of_a_kill_at_any_step_name_the_dead),
     };
-    return cmocka_run_group_tests_name("kill", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("kill", tests, NULL, look_for_rest);
 }

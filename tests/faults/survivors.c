@@ -1,11 +1,14 @@
 /* survivors.c: notes in shared memory, compared by the test. */
 #include "survivors.h"
 
+#include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -36,6 +39,32 @@ void sleep_ms(int ms)
     struct timespec rest = {ms / 1000, ms % 1000 * 1000000L};
     while (nanosleep(&rest, &rest) != 0)
         ;
+}
+
+void await_counter(int index, int value)
+{
+    while (atomic_load(job_counter(index)) < value)
+        sleep_ms(1);
+}
+
+/* "number (name) state …" */
+static char state_of(int process)
+{
+    char path[32], text[256] = "";
+    snprintf(path, sizeof path, "/proc/%d/stat", process);
+    FILE *file = fopen(path, "r");
+    if (file == NULL)
+        return 'X';
+    const bool read = fgets(text, sizeof text, file) != NULL;
+    fclose(file);
+    const char *name_end = read ? strrchr(text, ')') : NULL;
+    return name_end == NULL ? 'X' : name_end[2];
+}
+
+void await_stop(int process)
+{
+    for (char state; (state = state_of(process)) != 'T' && state != 'X' && state != 'Z';)
+        sleep_ms(5);
 }
 
 void say(saying *s, rueda_status status)
@@ -100,7 +129,8 @@ void run_fatal_job(const job *j, unsigned long long *died)
         fail_msg("a job of %d ranks failed", j->ranks);
 }
 
-int count_sockets_left(void)
+/* Names of abstract sockets start with those of the jobs, see harness.c. */
+static int count_named_sockets(void)
 {
     char line[512], name[64];
     int count = 0;
@@ -111,4 +141,47 @@ int count_sockets_left(void)
     if (file != NULL)
         fclose(file);
     return count;
+}
+
+static int count_descriptors(void)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    int count = 0;
+    for (struct dirent *e; folder != NULL && (e = readdir(folder)) != NULL;) {
+        char target[128] = "";
+        if (readlinkat(dirfd(folder), e->d_name, target, sizeof target - 1) > 0)
+            count += strstr(target, "memfd:rueda") != NULL || strstr(target, "pidfd") != NULL;
+    }
+    if (folder != NULL)
+        closedir(folder);
+    return count;
+}
+
+static int count_files(void)
+{
+    DIR *folder = opendir("/dev/shm");
+    int count = 0;
+    for (struct dirent *e; folder != NULL && (e = readdir(folder)) != NULL;)
+        count += strstr(e->d_name, "rueda") != NULL;
+    if (folder != NULL)
+        closedir(folder);
+    return count;
+}
+
+bool nothing_is_left(void)
+{
+    const int sockets = count_named_sockets(), descriptors = count_descriptors(),
+              files = count_files();
+    const bool child = waitpid(-1, NULL, WNOHANG) != -1;
+    if (sockets == 0 && descriptors == 0 && files == 0 && !child)
+        return true;
+    fprintf(stderr, "left behind: %d sockets, %d descriptors, %d files, %s process\n", sockets,
+            descriptors, files, child ? "a" : "no");
+    return false;
+}
+
+int look_for_rest(void **state)
+{
+    (void)state;
+    return nothing_is_left() ? 0 : -1;
 }

@@ -22,6 +22,10 @@ void shared_give(void *memory, size_t bytes);
 
 uint64_t clock_ns(void);
 void sleep_ms(int ms);
+/* Until a counter of the job (see job_counter) has come so far. */
+void await_counter(int index, int value);
+/* Until a process is stopped by a signal, or gone. */
+void await_stop(int process);
 
 /* In a rank: notes the status, with the thread's last sentence if it is an error. */
 void say(saying *s, rueda_status status);
@@ -43,7 +47,9 @@ bool uses_memory_only(void); /* shared memory between all */
 /* Runs the job, or fails the test; sets *died as try_job does. */
 void run_fatal_job(const job *j, unsigned long long *died);
 
-/* How many abstract sockets of jobs of this process (see harness.c) there are. */
-int count_sockets_left(void);
+/* Whether jobs of this process have left no socket, memory, file or process behind; else says what. */
+bool nothing_is_left(void);
+/* The same as the last act of a group of tests. */
+int look_for_rest(void **state);
 
 #endif
