@@ -72,17 +72,25 @@ class Sweep:
         if len(wanted) > len(missing):
             show(f"{len(wanted) - len(missing)} of {len(wanted)} runs are there already")
         with ThreadPoolExecutor(jobs) as pool:
-            running = {pool.submit(self.run, settings): settings for settings in missing}
-            for future in as_completed(running):
-                row = future.result()
-                self.rows.append(row)
-                self.rows.sort(key=lambda r: [sortable(r[name]) for name in self.keys])
-                write_rows(self.path, self.rows, self.columns)
-                done += 1
-                left = (time.time() - start) / done * (len(missing) - done)
-                show(f"{done}/{len(missing)}, about {clock(left)} left: {describe(row, self.keys)}")
+            running = [pool.submit(self.run, settings) for settings in missing]
+            try:
+                for future in as_completed(running):
+                    row = future.result()
+                    self.add(row)
+                    done += 1
+                    left = (time.time() - start) / done * (len(missing) - done)
+                    what = describe(row, self.keys)
+                    show(f"{done}/{len(missing)}, about {clock(left)} left: {what}")
+            except (RuntimeError, KeyboardInterrupt) as error:
+                pool.shutdown(cancel_futures=True)
+                sys.exit(str(error) or "stopped; the same command goes on where it was")
         if done:
             print(file=sys.stderr)
+
+    def add(self, row):
+        self.rows.append(row)
+        self.rows.sort(key=lambda r: [sortable(r[name]) for name in self.keys])
+        write_rows(self.path, self.rows, self.columns)
 
 
 def sortable(value):

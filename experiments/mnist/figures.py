@@ -1,4 +1,4 @@
-"""figures.py: the table and the figures of results/, from results/runs.csv."""
+"""figures.py [FOLDER]: the table and the figures of results/, from results/runs.csv."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "common"))
 from chart import COLORS, Axis, Figure, Panel, Series  # noqa: E402
 from sweep import read_rows  # noqa: E402
 
-RESULTS = os.path.join(HERE, "results")
+RESULTS = sys.argv[1] if len(sys.argv) > 1 else os.path.join(HERE, "results")
 OPS = ["adasum", "average", "sum"]
 WORKERS = [8, 16, 32]
 SAME_RATE = 0.02

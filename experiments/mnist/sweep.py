@@ -12,7 +12,6 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "common"))
 from sweep import Sweep, machine, train, write_rows  # noqa: E402
 
-RESULTS = os.path.join(HERE, "results")
 EPOCHS, BATCH = 2, 32
 SEEDS = [1, 2, 3]  # all rates with the first; the best rate of each with all
 OPS = ["adasum", "average", "sum"]
@@ -61,7 +60,7 @@ def again(rows):
                 yield {"workers": workers, "op": op, "rate": rate, "seed": seed}
 
 
-def keep_orthogonality(workers):
+def keep_orthogonality(results, workers):
     def keep(steps):
         rows = [
             {
@@ -72,18 +71,18 @@ def keep_orthogonality(workers):
             }
             for s in steps
         ]
-        write_rows(f"{RESULTS}/orthogonality-{workers}.csv", rows, list(rows[0]))
+        write_rows(f"{results}/orthogonality-{workers}.csv", rows, list(rows[0]))
 
     return keep
 
 
-def runner(program):
+def runner(program, results):
     def run(s):
         op = "adasum" if s["op"] == "one" else s["op"]
         words = ["--workers-per-rank", s["workers"], "--op", op, "--lr", s["rate"]]
         words += ["--seed", s["seed"], "--epochs", EPOCHS, "--batch", BATCH]
         follow = s["op"] == "adasum" and s["rate"] == FOLLOWED and s["seed"] == SEEDS[0]
-        keep = keep_orthogonality(s["workers"]) if follow else None
+        keep = keep_orthogonality(results, s["workers"]) if follow else None
         made = train(program, [str(word) for word in words], keep)
         tests = made["test_accuracy"]
         return dict(
@@ -99,14 +98,14 @@ def runner(program):
     return run
 
 
-def write_settings():
+def write_settings(results):
     settings = {
         "program": "examples/c/mnist/mnist --workers-per-rank WORKERS --op OP --lr RATE --seed SEED",
         "epochs": EPOCHS, "batch": BATCH, "seeds": SEEDS, "rates": RATES, "workers": [1] + WORKERS,
         "momentum": 0.9, "schedule": "linear to the rate over a fifth of the steps, then to zero",
         "machine": machine(),
     }  # fmt: skip
-    with open(f"{RESULTS}/settings.json", "w") as file:
+    with open(f"{results}/settings.json", "w") as file:
         json.dump(settings, file, indent=2)
         file.write("\n")
 
@@ -115,10 +114,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("program")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="runs at a time")
+    parser.add_argument("--results", default=os.path.join(HERE, "results"), help="folder")
     words = parser.parse_args()
-    os.makedirs(RESULTS, exist_ok=True)
-    write_settings()
-    sweep = Sweep(f"{RESULTS}/runs.csv", KEYS, COLUMNS, runner(words.program))
+    os.makedirs(words.results, exist_ok=True)
+    write_settings(words.results)
+    sweep = Sweep(
+        f"{words.results}/runs.csv", KEYS, COLUMNS, runner(words.program, words.results)
+    )
     sweep.go(list(grid()), words.jobs)
     sweep.go(list(again(sweep.rows)), words.jobs)
 

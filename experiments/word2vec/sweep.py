@@ -12,7 +12,6 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "common"))
 from sweep import Sweep, machine, train, write_rows  # noqa: E402
 
-RESULTS = os.path.join(HERE, "results")
 EPOCHS, SEED = 5, 1
 WORKERS = [16, 32]
 RATES = {
@@ -38,24 +37,24 @@ def grid():
                 yield {"workers": workers, "op": op, "rate": rate, "seed": SEED}
 
 
-def keep_orthogonality(workers):
+def keep_orthogonality(results, workers):
     def keep(steps):
         rows = [
             {"step": s["step"], "steps": s["steps"], **s["tensors"]}
             for s in steps[:: max(1, len(steps) // 200)]
         ]
-        write_rows(f"{RESULTS}/orthogonality-{workers}.csv", rows, list(rows[0]))
+        write_rows(f"{results}/orthogonality-{workers}.csv", rows, list(rows[0]))
 
     return keep
 
 
-def runner(program, corpus):
+def runner(program, corpus, results):
     def run(s):
         op = "adasum" if s["op"] == "one" else s["op"]
         words = ["--corpus", corpus, "--workers-per-rank", s["workers"], "--op", op]
         words += ["--lr", s["rate"], "--seed", s["seed"], "--epochs", EPOCHS]
         follow = s["op"] == "adasum" and s["rate"] == FOLLOWED
-        keep = keep_orthogonality(s["workers"]) if follow else None
+        keep = keep_orthogonality(results, s["workers"]) if follow else None
         made = train(program, [str(word) for word in words], keep)
         return dict(
             s, epochs=EPOCHS, outcome=made["outcome"], partners=made["partners_found"][-1],
@@ -67,7 +66,7 @@ def runner(program, corpus):
     return run
 
 
-def write_settings():
+def write_settings(results):
     settings = {
         "program": "examples/c/word2vec/word2vec --workers-per-rank WORKERS --op OP --lr RATE",
         "corpus": "King James Bible, Debian's bible-kjv-text, by examples/c/word2vec/corpus.sh",
@@ -75,7 +74,7 @@ def write_settings():
         "window": 5, "negatives": 5, "least": 5, "frequent": 1e-3, "machine": machine(),
         "lines": "256 in a step for all workers together; gather: 1 for each worker",
     }  # fmt: skip
-    with open(f"{RESULTS}/settings.json", "w") as file:
+    with open(f"{results}/settings.json", "w") as file:
         json.dump(settings, file, indent=2)
         file.write("\n")
 
@@ -85,10 +84,16 @@ def main():
     parser.add_argument("program")
     parser.add_argument("corpus")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="runs at a time")
+    parser.add_argument("--results", default=os.path.join(HERE, "results"), help="folder")
     words = parser.parse_args()
-    os.makedirs(RESULTS, exist_ok=True)
-    write_settings()
-    sweep = Sweep(f"{RESULTS}/runs.csv", KEYS, COLUMNS, runner(words.program, words.corpus))
+    os.makedirs(words.results, exist_ok=True)
+    write_settings(words.results)
+    sweep = Sweep(
+        f"{words.results}/runs.csv",
+        KEYS,
+        COLUMNS,
+        runner(words.program, words.corpus, words.results),
+    )
     sweep.go(list(grid()), words.jobs)
 
 

@@ -287,7 +287,7 @@ int words_analogies(const words *w, int *asked)
     int right = 0;
     *asked = 0;
     for (size_t i = 0; i < ANALOGIES; i++) {
-        int found[FIRST_ANSWERS], answer;
+        int found[FIRST_ANSWERS], answer = -1;
         const int count = solve(w, analogies[i], found, &answer);
         *asked += count > 0;
         right += is_among(found, count, answer);
@@ -317,7 +317,7 @@ static void print_neighbours(const words *w)
 static void print_analogies(const words *w)
 {
     for (size_t i = 0; i < ANALOGIES; i++) {
-        int found[FIRST_ANSWERS], answer;
+        int found[FIRST_ANSWERS], answer = -1;
         const int count = solve(w, analogies[i], found, &answer);
         if (count == 0 || !is_among(found, count, answer))
             continue;
