@@ -95,7 +95,7 @@ static trial choose(dice *d, char *fault, size_t room)
     if (roll_below(d, 2) == 0)
         t.after_us = (int)roll_below(d, TIME_MOST_US);
     snprintf(fault, room, "RUEDA_FAULT=kill:rank=%d:operation=%zu:step=%zu", t.victim,
-             1 + roll_below(d, OPERATIONS), roll_below(d, STEPS));
+             1 + roll_below(d, OPERATIONS - 1), roll_below(d, STEPS)); /* the last one finds out */
     return t;
 }
 
