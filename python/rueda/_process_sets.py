@@ -69,11 +69,6 @@ class _GlobalProcessSet(ProcessSet):
         self.process_set_id = 0
 
 
-#: All ranks of the job.
-global_process_set = _GlobalProcessSet()
-_added: List[ProcessSet] = []
-
-
 def _list_ranks(ranks_or_comm: Union[Sequence[int], Any]) -> List[int]:
     if hasattr(ranks_or_comm, "Get_group"):
         return _ranks_of_communicator(ranks_or_comm)
@@ -86,6 +81,11 @@ def _ranks_of_communicator(comm: Any) -> List[int]:
     everyone = MPI.COMM_WORLD.Get_group()
     group = comm.Get_group()
     return sorted(MPI.Group.Translate_ranks(group, list(range(group.Get_size())), everyone))
+
+
+#: All ranks of the job.
+global_process_set = _GlobalProcessSet()
+_added: List[ProcessSet] = []
 
 
 def take_first_sets(
