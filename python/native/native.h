@@ -43,7 +43,8 @@ typedef struct tensor_info {
     size_t bytes;
 } tensor_info;
 
-/* Reads a tensor: an object with DLPack's exchange table, or (address, dtype, shape). False with an
+/* Reads a tensor: an object with DLPack's exchange table, or
+ * (address, dtype, shape[, owner]). False with an
  * exception: not a tensor, not on the host, not contiguous, of an unknown type. */
 bool tensor_read(native *state, PyObject *object, tensor_info *info);
 /* What DLPack's exchange table tells of an object; false, without an exception, where it has none. */

@@ -258,18 +258,26 @@ static int take_gradient(reducer *r, slot *s, PyObject *parameter)
     return done;
 }
 
-/* "This rank has a gradient here": a one in the type of the bucket. */
-static void raise_flag(const bucket *b, char *flag)
+/* "This rank has a gradient here": one or zero in the type of the bucket. */
+static void write_flag(const bucket *b, char *flag, bool present)
 {
-    const uint16_t half = 0x3C00, brain = 0x3F80;
-    const float one = 1;
-    const double large_one = 1;
+    const uint16_t half = present ? 0x3C00 : 0, brain = present ? 0x3F80 : 0;
+    const float single = present;
+    const double large = present;
     switch (b->info.tensor.dtype) {
     case RUEDA_F16: memcpy(flag, &half, sizeof half); break;
     case RUEDA_BF16: memcpy(flag, &brain, sizeof brain); break;
-    case RUEDA_F64: memcpy(flag, &large_one, sizeof large_one); break;
-    default: memcpy(flag, &one, sizeof one); break;
+    case RUEDA_F64: memcpy(flag, &large, sizeof large); break;
+    default: memcpy(flag, &single, sizeof single); break;
     }
+}
+
+/* Whether, after the round, no rank had a gradient here. */
+static bool nobody_had(const reducer *r, const slot *s)
+{
+    static const char zeros[sizeof(double)] = {0};
+    return s->bucket >= 0 && s->flag != NULL &&
+           memcmp(s->flag, zeros, rueda_dtype_bytes(r->buckets[s->bucket].info.tensor.dtype)) == 0;
 }
 
 static bool submit_bucket(reducer *r, bucket *b)
@@ -291,7 +299,7 @@ static bool submit_bucket(reducer *r, bucket *b)
     return status == RUEDA_OK;
 }
 
-static bool arrive(reducer *r, slot *s)
+static bool arrive(reducer *r, slot *s, bool present)
 {
     if (s->arrived) {
         PyErr_SetString(r->state->error,
@@ -304,7 +312,7 @@ static bool arrive(reducer *r, slot *s)
         return true;
     bucket *b = &r->buckets[s->bucket];
     if (s->flag != NULL)
-        raise_flag(b, s->flag);
+        write_flag(b, s->flag, present);
     return ++b->arrived < b->members || submit_bucket(r, b);
 }
 
@@ -313,8 +321,8 @@ static bool count_pass(reducer *r, slot *s)
 {
     if (s->passes_left <= 0 && !r->may_go_on)
         PyErr_SetString(PyExc_AssertionError,
-                        "Gradients were computed more than backward_passes_per_step times before call "
-                        "to step(). Increase backward_passes_per_step to accumulate gradients locally.");
+                        "gradients were computed more than backward_passes_per_step times before "
+                        "step(): raise backward_passes_per_step, or call step() or zero_grad() first");
     else if (s->passes_left > 0)
         s->passes_left--;
     return s->passes_left <= 0 && !PyErr_Occurred();
@@ -336,7 +344,7 @@ static bool run_hook(reducer *r, Py_ssize_t index, PyObject *parameter)
         if (result == NULL)
             return false;
     }
-    return arrive(r, s);
+    return arrive(r, s, true);
 }
 
 static PyObject *call_hook(PyObject *object, PyObject *args, PyObject *keywords)
@@ -402,29 +410,34 @@ static PyObject *arrive_method(PyObject *object, PyObject *args)
     slot *s = slot_at(r, index);
     if (s == NULL)
         return NULL;
-    char *flag = s->flag;
-    if (!present)
-        s->flag = NULL;
     r->open = true;
-    const bool fine = arrive(r, s);
-    s->flag = flag;
-    if (!fine)
+    if (!arrive(r, s, present))
         return NULL;
     Py_RETURN_NONE;
+}
+
+static bool is_missing(const reducer *r, const slot *s)
+{
+    (void)r;
+    return !s->arrived;
+}
+
+static PyObject *list_slots(const reducer *r, bool (*wanted)(const reducer *, const slot *))
+{
+    PyObject *list = PyList_New(0);
+    for (Py_ssize_t i = 0; i < r->slot_count && list != NULL; i++) {
+        PyObject *index = wanted(r, &r->slots[i]) ? PyLong_FromSsize_t(i) : NULL;
+        if (index != NULL && PyList_Append(list, index) != 0)
+            Py_CLEAR(list);
+        Py_XDECREF(index);
+    }
+    return list;
 }
 
 static PyObject *missing_method(PyObject *object, PyObject *unused)
 {
     (void)unused;
-    reducer *r = (reducer *)object;
-    PyObject *missing = PyList_New(0);
-    for (Py_ssize_t i = 0; i < r->slot_count && missing != NULL; i++) {
-        PyObject *index = r->slots[i].arrived ? NULL : PyLong_FromSsize_t(i);
-        if (index != NULL && PyList_Append(missing, index) != 0)
-            Py_CLEAR(missing);
-        Py_XDECREF(index);
-    }
-    return missing;
+    return list_slots((reducer *)object, is_missing);
 }
 
 /* Ends a bucket's request. False with an exception: Ctrl-C; the request stays. */
@@ -463,7 +476,13 @@ static PyObject *finish_method(PyObject *object, PyObject *unused)
         PyErr_SetString(r->state->error, text);
         return NULL;
     }
-    Py_RETURN_NONE;
+    return list_slots(r, nobody_had);
+}
+
+static PyObject *passes_method(PyObject *object, PyObject *index)
+{
+    const slot *s = slot_at((reducer *)object, index);
+    return s == NULL ? NULL : PyLong_FromLong(s->passes_left);
 }
 
 static PyObject *reset_method(PyObject *object, PyObject *passes)
@@ -506,7 +525,9 @@ static PyMethodDef methods[] = {
      "`present`: this rank has a gradient there."},
     {"missing", missing_method, METH_NOARGS, "missing() -> list\n\nSlots that have not arrived in this round."},
     {"finish", finish_method, METH_NOARGS,
-     "finish()\n\nBlocks until all buckets of the round have been combined, and ends the round."},
+     "finish() -> list\n\nBlocks until all buckets of the round have been combined, and ends the round. "
+     "The slots for which no rank had a gradient."},
+    {"passes_left", passes_method, METH_O, "passes_left(slot) -> int"},
     {"reset", reset_method, METH_O, "reset(passes)\n\nBackward passes until gradients are combined."},
     {NULL, NULL, 0, NULL}};
 

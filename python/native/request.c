@@ -135,6 +135,19 @@ static PyObject *output_method(PyObject *object, PyObject *unused)
     return Py_BuildValue("(NNN)", capsule, shape, splits);
 }
 
+static PyObject *output_bytes_method(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    request *self = (request *)object;
+    rueda_output output;
+    const rueda_status status = rueda_take_output(self->request, &output);
+    if (status != RUEDA_OK)
+        return native_raise(self->state, status);
+    PyObject *bytes = PyBytes_FromStringAndSize(output.data, (Py_ssize_t)output.bytes);
+    rueda_output_free(&output);
+    return bytes;
+}
+
 static void dealloc(PyObject *object)
 {
     request *self = (request *)object;
@@ -160,6 +173,7 @@ static PyMethodDef methods[] = {
     {"output", output_method, METH_NOARGS,
      "output() -> (capsule, shape, received_splits)\n\nThe output that the library has allocated, once: "
      "its bytes as a DLPack capsule, its shape, and for alltoall the rows received from each rank."},
+    {"output_bytes", output_bytes_method, METH_NOARGS, "output_bytes() -> bytes\n\nThe same, copied."},
     {NULL, NULL, 0, NULL}};
 
 static PyType_Slot slots[] = {{Py_tp_dealloc, dealloc},

@@ -79,8 +79,8 @@ static bool read_tuple(PyObject *tuple, tensor_info *info)
 {
     unsigned long long address;
     int dtype;
-    PyObject *shape;
-    if (!PyArg_ParseTuple(tuple, "KiO!", &address, &dtype, &PyTuple_Type, &shape))
+    PyObject *shape, *owner; /* the owner only lives as long as the tuple */
+    if (!PyArg_ParseTuple(tuple, "KiO!|O", &address, &dtype, &PyTuple_Type, &shape, &owner))
         return false;
     const Py_ssize_t ndim = PyTuple_Size(shape);
     if (ndim > RUEDA_MAX_DIMS || dtype < 0 || dtype >= RUEDA_DTYPE_COUNT) {

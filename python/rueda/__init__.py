@@ -10,53 +10,15 @@ import importlib
 from typing import Any
 
 from . import exceptions
-from ._basics import (
-    Adasum,
-    Average,
-    Max,
-    Min,
-    Product,
-    Sum,
-    adasum,
-    ccl_built,
-    cross_rank,
-    cross_size,
-    cuda_built,
-    ddl_built,
-    gloo_built,
-    gloo_enabled,
-    init,
-    is_homogeneous,
-    is_initialized,
-    local_rank,
-    local_size,
-    mpi_built,
-    mpi_enabled,
-    mpi_threads_supported,
-    nccl_built,
-    orthogonality,
-    rank,
-    rocm_built,
-    shutdown,
-    size,
-    start_timeline,
-    stats,
-    stop_timeline,
-)
+from ._basics import *  # noqa: F401,F403
+from ._basics import __all__ as _basics
 from ._native import version as _version
-from ._process_sets import (
-    ProcessSet,
-    add_process_set,
-    get_process_set_by_id,
-    global_process_set,
-    process_set_ids,
-    remove_process_set,
-)
+from ._process_sets import *  # noqa: F401,F403
+from ._process_sets import __all__ as _process_sets
 
 __version__ = _version()
+__all__ = ["exceptions", *_basics, *_process_sets]
 _LAZY = {"torch", "numpy", "tensorflow", "keras", "jax"}
-_BASICS = [name for name in dir() if not name.startswith("_") and name not in {"annotations", "importlib", "Any"}]
-__all__ = [*_BASICS, "run"]
 
 
 def __getattr__(name: str) -> Any:

@@ -9,6 +9,40 @@ from . import _native
 from .exceptions import StateError
 from ._process_sets import ProcessSet, forget_process_sets, take_first_sets
 
+__all__ = [
+    "Adasum",
+    "Average",
+    "Max",
+    "Min",
+    "Product",
+    "Sum",
+    "adasum",
+    "ccl_built",
+    "cross_rank",
+    "cross_size",
+    "cuda_built",
+    "ddl_built",
+    "gloo_built",
+    "gloo_enabled",
+    "init",
+    "is_homogeneous",
+    "is_initialized",
+    "local_rank",
+    "local_size",
+    "mpi_built",
+    "mpi_enabled",
+    "mpi_threads_supported",
+    "nccl_built",
+    "orthogonality",
+    "rank",
+    "rocm_built",
+    "shutdown",
+    "size",
+    "start_timeline",
+    "stats",
+    "stop_timeline",
+]
+
 #: How values are combined. ``Adasum`` adds what is orthogonal and averages what is parallel.
 Average, Sum, Adasum, Min, Max, Product = range(6)
 #: Another spelling, as users of other tools write it.

@@ -6,6 +6,15 @@ from typing import Any, List, Optional, Sequence, Union
 
 from . import _native
 
+__all__ = [
+    "ProcessSet",
+    "add_process_set",
+    "get_process_set_by_id",
+    "global_process_set",
+    "process_set_ids",
+    "remove_process_set",
+]
+
 
 class ProcessSet:
     """Ranks that combine among themselves, in ascending order.
