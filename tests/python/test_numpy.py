@@ -7,9 +7,10 @@ pytest.importorskip("numpy")
 from jobs import check_on_ranks, run_ranks
 
 DOCTESTS = """
-import doctest, sys
-import rueda, rueda._basics, rueda._process_sets, rueda.numpy._ops as ops
-failed = sum(doctest.testmod(module).failed for module in (rueda._basics, rueda._process_sets, ops))
+import doctest, importlib, sys
+import rueda
+names = ("rueda._basics", "rueda._process_sets", "rueda.numpy._ops")
+failed = sum(doctest.testmod(importlib.import_module(name)).failed for name in names)
 rueda.init()
 sys.exit(failed)
 """
