@@ -52,7 +52,8 @@ static void count_sent(double *bytes, double *packets)
     *bytes = *packets = 0;
     while (file != NULL && fgets(line, sizeof line, file) != NULL) {
         unsigned long long b, p;
-        if (sscanf(line, " %63[^:]: %*u %*u %*u %*u %*u %*u %*u %*u %llu %llu", name, &b, &p) != 3 ||
+        if (sscanf(line, " %63[^:]: %*u %*u %*u %*u %*u %*u %*u %*u %llu %llu", name, &b, &p) !=
+                3 ||
             strcmp(name, "lo") == 0)
             continue;
         *bytes += (double)b;
