@@ -328,6 +328,9 @@ rueda_status exec_run(exec_op *o, uint32_t budget, exec_result *result, bool *mo
         if (o->traces_ticks)
             exec_trace_tick(o);
     }
+    const transport_table *table = o->bound.channel->table;
+    if (table->flushed != NULL && !table->flushed(o->bound.channel))
+        return RUEDA_OK; /* blocked: our part is done, and others have not all of it */
     if (!ends_with_publish(o->bound.plan))
         set_flag(o, finished_value(o));
     if (o->bound.trace != NULL)
