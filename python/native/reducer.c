@@ -289,10 +289,8 @@ static bool submit_bucket(reducer *r, bucket *b)
     }
     if (!native_open(r->state))
         return false;
-    if (r->generation != r->state->generation) {
-        PyErr_SetString(r->state->error, "this optimizer belongs to a job that was shut down");
-        return false;
-    }
+    if (r->generation != r->state->generation)
+        return true; /* the job was left and joined again: finish() starts over with all gradients */
     const rueda_status status = rueda_allreduce(&b->info.tensor, &b->options, &b->request);
     if (status != RUEDA_OK)
         native_raise(r->state, status);
