@@ -9,7 +9,7 @@ if ! ls tests/python/test_*.py >/dev/null 2>&1; then
 fi
 tools/python-env.sh || exit $?
 venv=build/venv/bin
-rm -rf build/wheel
-$venv/pip wheel -q --no-deps -w build/wheel .
-$venv/pip install -q --no-deps --force-reinstall build/wheel/*.whl
+rm -rf build/dist
+$venv/pip wheel -q --no-deps -w build/dist .
+$venv/pip install -q --no-deps --force-reinstall build/dist/*.whl
 exec $venv/python -m pytest tests/python "$@"
