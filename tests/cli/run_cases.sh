@@ -39,6 +39,45 @@ case_rank_0_gets_stdin() {
     equal "$(grep -c '^\[1\]' out)" 1
 }
 
+case_all_ranks_read_the_input() {
+    seq 300000 >numbers
+    expect 0 "$rueda" run -np 3 --no-prefix --input numbers sh -c 'cksum'
+    equal "$(sort -u out)" "$(cksum <numbers)"
+    equal "$(wc -l <out)" 3
+    : >empty
+    echo word | expect 0 "$rueda" run -np 2 --input empty cat
+    [ ! -s out ] || fail "a rank has read something"
+    expect 0 sh -c "\"$rueda\" run -np 2 --no-prefix --input /dev/stdin wc -l <numbers"
+    equal "$(sort -u out)" 300000
+    for bad in no-such-file . /dev/fd/0; do
+        echo | expect 1 "$rueda" run -np 1 --input $bad true
+        contains err "rueda run: cannot read the input $bad: "
+        one_line err
+    done
+}
+
+case_results_come_back() {
+    expect 0 "$rueda" run -np 3 --results results sh -c \
+        'echo seen; { echo $RUEDA_RANK; seq $((RUEDA_RANK * 100000)); } >/dev/fd/$RUEDA_RESULTS_FD'
+    equal "$(grep -c seen out)" 3
+    for rank in 0 1 2; do # records are "RANK BYTES", then so many bytes
+        python3 - $rank >mine <<'EOF' || fail "no records"
+import sys
+with open("results", "rb") as file:
+    while line := file.readline():
+        rank, count = map(int, line.split())
+        data = file.read(count)
+        if rank == int(sys.argv[1]):
+            sys.stdout.buffer.write(data)
+EOF
+        { echo $rank; seq $((rank * 100000)); } | cmp - mine || fail "other results of rank $rank"
+    done
+    expect 0 env RUEDA_RESULTS_FD=9 "$rueda" run -np 1 --no-prefix sh -c 'echo "${RUEDA_RESULTS_FD-none}"'
+    equal "$(cat out)" none
+    expect 1 "$rueda" run -np 1 --results no/such/place true
+    contains err 'cannot write no/such/place: No such file or directory'
+}
+
 case_ranks_inherit_no_descriptor() {
     expect 0 ls /proc/self/fd
     alone=$(wc -l <out)

@@ -29,6 +29,7 @@ typedef struct job_rank {
 typedef struct job {
     const launch_options *options;
     output output;
+    int input; /* what all ranks read; -1: nothing */
     char name[2 * JOB_NAME_BYTES + 1];
     char key[2 * JOB_KEY_BYTES + 1];
     host_share *shares;
