@@ -202,6 +202,8 @@ static launch_options with_defaults(const launch_options *given)
         options.start_timeout_s = LAUNCH_START_S;
     if (options.silence_s == 0)
         options.silence_s = LAUNCH_SILENCE_S;
+    if (options.farewell_s == 0)
+        options.farewell_s = LAUNCH_FAREWELL_S;
     return options;
 }
 
@@ -258,6 +260,7 @@ int launch_job(const launch_options *given)
              .start_by = NEVER,
              .timeout_at = NEVER,
              .blame_at = NEVER,
+             .ask_at = NEVER,
              .kill_at = NEVER,
              .abandon_at = NEVER,
              .give_up_at = NEVER};

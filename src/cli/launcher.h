@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define LAUNCH_FAREWELL_S 1 /* between a rank's failure and asking the others to end */
 #define LAUNCH_GRACE_S 5    /* between asking a rank to end and killing it */
 #define LAUNCH_DRAIN_MS 200 /* for output that is still under way when the last rank has ended */
 #define LAUNCH_START_S 30   /* until all hosts have answered and all ranks run */
@@ -123,6 +124,7 @@ typedef struct launch_options {
     int64_t timeout_s;       /* for the whole job; 0: none */
     int64_t start_timeout_s; /* 0: LAUNCH_START_S */
     int64_t silence_s;       /* 0: LAUNCH_SILENCE_S */
+    int64_t farewell_s;      /* 0: LAUNCH_FAREWELL_S */
     launch_output output;
     launch_hooks hooks;
 } launch_options;

@@ -44,6 +44,8 @@ static options_result parse(run_options *o, int argc, char **argv, int *next)
          &l->start_timeout_s, 1, SECONDS_MAX},
         {"--host-timeout", "SECONDS", "a host that is silent so long is lost (60)", OPTION_NUMBER,
          &l->silence_s, SILENCE_MIN, SECONDS_MAX},
+        {"--farewell", "SECONDS", "after a failure the others may end by themselves (1)",
+         OPTION_NUMBER, &l->farewell_s, 1, SECONDS_MAX},
         {"-x", "NAME[=VALUE]", "pass a variable to all ranks; again for more", OPTION_LIST,
          o->variables, 0, 0},
         {"--directory", "DIR", "where the ranks run (here)", OPTION_TEXT, &l->directory, 0, 0},

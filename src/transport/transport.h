@@ -55,6 +55,15 @@ typedef struct transport_table {
 
     /* Asked of a peer that has left the job: whether all it ever sent has arrived here. */
     bool (*ended)(transport_channel *channel, uint16_t peer);
+
+    /* ---- What only some transports have; NULL otherwise ---- */
+
+    /* Whether all that was sent leaves this process without further calls. An operation ends then. */
+    bool (*flushed)(transport_channel *channel);
+
+    /* Where nobody rings when bytes come: who waits asks again soon, and calls this now and then also
+     * when nothing is in flight, as what others need may still be on its way. */
+    void (*attend)(const control *job);
 } transport_table;
 
 /* Every transport embeds this first: what exec may read without a call. */
@@ -67,5 +76,7 @@ struct transport_channel {
 
 extern const transport_table transport_shm; /* all members on one host */
 extern const transport_table transport_tcp; /* tcp between hosts, shm inside; needs a network */
+extern const transport_table
+    transport_mpi; /* MPI between hosts, shm inside; needs an mpi_job, too */
 
 #endif

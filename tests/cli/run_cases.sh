@@ -187,6 +187,40 @@ case_first_failure_ends_the_rest() {
     all_gone pid.* || fail "a rank is left"
 }
 
+case_ranks_may_end_by_themselves_after_a_failure() {
+    expect 3 "$rueda" run -np 2 sh -c 'echo $$ >pid.$RUEDA_RANK
+        trap "echo asked >&2; exit 9" TERM
+        while [ ! -e pid.0 ] || [ ! -e pid.1 ]; do sleep 0.02; done
+        [ $RUEDA_RANK = 0 ] || exit 3
+        while [ -e /proc/$(cat pid.1)/exe ]; do sleep 0.02; done
+        sleep 0.2
+        echo "rank 1 is gone" >&2; exit 4'
+    contains err '[0]: rank 1 is gone'
+    ! grep -q asked err || fail "asked to end while it did so"
+    tail -n 1 err | grep -qE '^rueda run: rank 1 \(pid [0-9]+\) exited with 3$' || fail "last line"
+}
+
+case_the_time_to_end_by_themselves_can_be_longer() {
+    expect 3 "$rueda" run -np 2 --farewell 30 sh -c 'trap "echo asked >&2; exit 9" TERM
+        [ $RUEDA_RANK = 0 ] || exit 3
+        sleep 2; echo "said all" >&2'
+    contains err '[0]: said all'
+    ! grep -q asked err || fail "asked to end while it did so"
+}
+
+case_interrupt_ends_a_farewell() {
+    env --default-signal "$rueda" run -np 2 --farewell 50 --json-file events sh -c 'echo $$ >rank.$RUEDA_RANK
+        [ $RUEDA_RANK = 0 ] || exit 3
+        sleep 60' >out 2>err &
+    launcher=$!
+    await 10 "all ranks have started" test -s rank.0 -a -s rank.1
+    await 10 "a rank has failed" grep -q rank_exit events
+    kill -s INT $launcher
+    wait $launcher
+    equal $? 3
+    all_gone rank.* || fail "a rank is left"
+}
+
 case_death_by_signal_is_named() {
     expect 137 "$rueda" run -np 2 sh -c '[ $RUEDA_RANK = 0 ] || kill -KILL $$; sleep 60'
     tail -n 1 err | grep -qE '^rueda run: rank 1 \(pid [0-9]+\) was killed by SIGKILL' || fail "last line"

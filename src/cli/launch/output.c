@@ -97,7 +97,8 @@ void output_close(output *o)
             if (o->ranks[r].files[k] >= 0)
                 close(o->ranks[r].files[k]);
         }
-        bytes_free(&o->ranks[r].tail);
+        bytes_free(&o->ranks[r].tails[WIRE_STDOUT]);
+        bytes_free(&o->ranks[r].tails[WIRE_STDERR]);
     }
     free(o->ranks);
     if (o->events >= 0)
@@ -201,7 +202,7 @@ void output_put(output *o, int rank, int kind, const char *data, size_t count)
         put_results(o, rank, data, count);
         return;
     }
-    tail_add(&o->ranks[rank].tail, data, count);
+    tail_add(&o->ranks[rank].tails[kind], data, count);
     if (o->options->output.directory != NULL)
         write_file(o, o->ranks[rank].files[kind], data, count);
     else if (o->options->output.json)
@@ -245,12 +246,15 @@ void output_quote(output *o, const char *host, bytes *said)
 void output_show_tail(output *o, int rank)
 {
     const launch_output *how = &o->options->output;
+    const bytes *tails = o->ranks[rank].tails;
     char name[32];
-    if (o->ranks[rank].tail.used == 0 || (o->options->ranks == 1 && how->directory == NULL))
+    if (tails[WIRE_STDOUT].used + tails[WIRE_STDERR].used == 0 ||
+        (o->options->ranks == 1 && how->directory == NULL))
         return; /* a single rank's last lines are the last ones anyway */
     output_say(o, "the last lines of rank %d again:", rank);
     snprintf(name, sizeof name, "%*d", rank_width(o), rank);
-    tail_show(&o->ranks[rank].tail, TAIL_LINES, quote_line, &(quoting){o, name});
+    tail_show(&tails[WIRE_STDOUT], TAIL_LINES, quote_line, &(quoting){o, name});
+    tail_show(&tails[WIRE_STDERR], TAIL_LINES_ERRORS, quote_line, &(quoting){o, name});
 }
 
 bool output_wants_events(const output *o)

@@ -9,7 +9,7 @@
 /* What is kept of a rank. */
 typedef struct output_rank {
     int files[WIRE_TEXTS]; /* -1: none */
-    bytes tail;
+    bytes tails[WIRE_TEXTS];
 } output_rank;
 
 typedef struct output {
@@ -36,7 +36,8 @@ bool output_is_unread(const output *o, int kind);
 void output_say(output *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* What a host said, line by line, on stderr: "[host]: …". */
 void output_quote(output *o, const char *host, bytes *said);
-/* The last lines of a rank again. */
+/* The last lines of a rank again, those of stderr last: a traceback ends what is shown, whenever the
+ * rank's stdout was flushed. */
 void output_show_tail(output *o, int rank);
 /* One JSON object, without the line's end, to whoever wants events. `is_line`: it carries a line of a
  * rank, which the file of events does not get. */
