@@ -60,6 +60,8 @@ static options_result parse(run_options *o, int argc, char **argv, int *next)
          &out->json, 0, 0},
         {"--json-file", "FILE", "what happens as JSON lines to a file", OPTION_TEXT,
          &out->json_file, 0, 0},
+        {"--with-parent", NULL, "end the job with the process that has started this one", OPTION_FLAG,
+         &l->with_parent, 0, 0},
         {"--input", "FILE", "what every rank reads from its standard input", OPTION_TEXT, &l->input, 0,
          0},
         {"--results", "FILE", "what ranks write to the descriptor $RUEDA_RESULTS_FD, by rank",
