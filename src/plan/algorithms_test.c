@@ -255,7 +255,7 @@ static void what_cannot_be_served_is_refused(void **state)
     refuse(PLAN_BROADCAST, PLAN_ALGORITHM_TREE, (plan_layout){.ranks = 2, .root = 2});
     refuse(PLAN_ALLREDUCE, PLAN_ALGORITHM_RING, (plan_layout){.ranks = 2, .adasum = true});
     refuse(PLAN_ALLREDUCE, PLAN_ALGORITHM_HIERARCHICAL,
-           (plan_layout){.ranks = 3, .host_of = SPLIT});
+           (plan_layout){.ranks = 3, .host_of = SPLIT, .adasum = true});
     refuse(PLAN_ALLREDUCE, PLAN_ALGORITHM_DIRECT, (plan_layout){.ranks = 5, .host_of = UNEVEN});
     refuse(PLAN_ALLREDUCE, PLAN_ALGORITHM_HIERARCHICAL,
            (plan_layout){.ranks = 5, .host_of = UNEVEN, .adasum = true});

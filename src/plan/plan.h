@@ -167,8 +167,8 @@ typedef struct plan_phase {
  * the plan cache and the same on all ranks but for `rank`. */
 typedef struct plan_layout {
     uint16_t ranks, rank;
-    const uint16_t *host_of; /* host number of each rank, hosts as blocks; NULL: all on one host.
-                                Ranks without shared memory count as hosts of their own */
+    const uint16_t *host_of; /* host number of each rank; NULL: all on one host. Ranks without
+                                shared memory count as hosts of their own */
     uint16_t root;           /* broadcast */
     bool adasum;             /* allreduce: combine by projection instead of a reduction */
     bool mapped;             /* IN and OUT of peers on the host can be reached */
