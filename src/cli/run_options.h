@@ -12,6 +12,8 @@
 typedef struct run_options {
     launch_options launch; /* all but the steps; points into what follows */
     bool dry_run, check_build;
+    bool mpi; /* mpirun starts the ranks */
+    const char *mpirun, *mpi_arguments;
 
     /* As written. */
     int64_t ranks, ssh_port, numbers[RUN_NUMBERS]; /* a number that is not given: -1 */

@@ -71,6 +71,9 @@ static void prove_allreduce(plan_algorithm algorithm, unsigned ranks)
             (algorithm == PLAN_ALGORITHM_ADASUM && !layout.adasum))
             continue;
         assert_true(prove(PLAN_ALLREDUCE, algorithm, layout));
+        layout.packed = algorithm == PLAN_ALGORITHM_NATIVE;
+        if (layout.packed)
+            assert_true(prove(PLAN_ALLREDUCE, algorithm, layout));
         if (memory && !layout.mapped && !(service & PLAN_ONE_HOST) && worth_spreading(ranks))
             prove_on_hosts(algorithm, layout);
     }
@@ -130,6 +133,7 @@ TEST_OF(BRUCK)
 TEST_OF(PAIRWISE)
 TEST_OF(ADASUM)
 TEST_OF(HIERARCHICAL)
+TEST_OF(NATIVE)
 
 /* ---- Properties ------------------------------------------------------------------------------ */
 
@@ -291,6 +295,7 @@ int main(void)
         cmocka_unit_test(PAIRWISE_is_proved),
         cmocka_unit_test(ADASUM_is_proved),
         cmocka_unit_test(HIERARCHICAL_is_proved),
+        cmocka_unit_test(NATIVE_is_proved),
         cmocka_unit_test(large_forms_move_little),
         cmocka_unit_test(other_forms_move_little),
         cmocka_unit_test(orders_are_as_claimed),
