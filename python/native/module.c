@@ -328,7 +328,8 @@ static PyObject *py_barrier(PyObject *module, PyObject *set)
     const int32_t id = (int32_t)PyLong_AsLong(set);
     if (PyErr_Occurred() || !native_open(native_state(module)))
         return NULL;
-    return wrap_signal(native_state(module), rueda_barrier(id, &request), request);
+    const rueda_status status = rueda_barrier(id, &request);
+    return wrap_signal(native_state(module), status, request);
 }
 
 static PyObject *py_join(PyObject *module, PyObject *unused)
@@ -337,7 +338,8 @@ static PyObject *py_join(PyObject *module, PyObject *unused)
     (void)unused;
     if (!native_open(native_state(module)))
         return NULL;
-    return wrap_signal(native_state(module), rueda_join(&request), request);
+    const rueda_status status = rueda_join(&request);
+    return wrap_signal(native_state(module), status, request);
 }
 
 /* ---- Insight ------------------------------------------------------------------------------------ */
