@@ -60,16 +60,15 @@ static rueda_status start_parts(engine *e)
     return status == RUEDA_OK ? background_start(e) : status;
 }
 
-static void stop_parts(engine *e)
+static void stop_parts(engine *e, heap_leftovers **leftovers)
 {
     background_stop(e);
     witness_stop(e);
     watch_close(e);
-    heap_fini(&e->heap);
     for (int32_t i = 0; i < RUEDA_MAX_SETS; i++)
         sets_unmake(e, i);
     network_close(e->control.network);
-    segment_close(&e->segment);
+    heap_leave(&e->heap, &e->segment, leftovers);
     pthread_mutex_destroy(&e->sets_lock);
 }
 
@@ -125,8 +124,9 @@ rueda_status engine_start(engine *e, const config *settings, uint64_t generation
     e->crowded = e->who.crowded;
     status = start_parts(e);
     if (status != RUEDA_OK) {
+        heap_leftovers *none = NULL; /* nobody has allocated yet */
         leave(e, true);
-        stop_parts(e);
+        stop_parts(e, &none);
     }
     return status;
 }
@@ -153,7 +153,7 @@ static void drain(engine *e)
     }
 }
 
-void engine_stop(engine *e)
+void engine_stop(engine *e, heap_leftovers **leftovers)
 {
     background_stop(e);
     while (!drive_try(e))
@@ -163,7 +163,7 @@ void engine_stop(engine *e)
     engine_break(e, RUEDA_ERR_SHUTDOWN, "rueda_shutdown was called while the request was pending");
     held_end(e);
     leave(e, whole);
-    stop_parts(e);
+    stop_parts(e, leftovers);
 }
 
 void engine_forget(engine *e)
