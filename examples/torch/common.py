@@ -1,4 +1,5 @@
-"""What the examples have in common: options, the learning rate over time, and which device is ours."""
+"""What the examples have in common: options, the learning rate over time, the order of data, and which device
+is ours."""
 
 from __future__ import annotations
 
@@ -45,12 +46,11 @@ def add_combining(parser: argparse.ArgumentParser, batch_size: int) -> None:
     parser.add_argument("--seed", type=int, default=1, help="of start values and shuffling (1)")
 
 
-def add_training(parser: argparse.ArgumentParser, epochs: int, batch_size: int, lr: float, momentum: float) -> None:
-    """Options of the examples that train on real data."""
+def add_training(parser: argparse.ArgumentParser, epochs: int, batch_size: int, lr: float) -> None:
+    """Options of the examples that train something."""
     add_combining(parser, batch_size)
     parser.add_argument("--epochs", type=positive, default=epochs, help=f"({epochs})")
     parser.add_argument("--lr", type=positive_float, default=lr, help=f"the largest learning rate ({lr})")
-    parser.add_argument("--momentum", type=float, default=momentum, help=f"({momentum})")
     parser.add_argument("--log-interval", type=positive, default=50, help="steps between two reports (50)")
     parser.add_argument("--progress", choices=progress.MODES, default="auto", help="auto: a bar on a terminal")
 
@@ -60,6 +60,11 @@ def rate(step: int, steps: int) -> float:
     steps, then falls linearly to zero."""
     peak = max(1, int(WARM_UP * steps))
     return min((step + 1) / peak, (steps - step) / max(1, steps - peak), 1.0)
+
+
+def shuffle(count: int, seed: int) -> torch.Tensor:
+    """The numbers below ``count`` in an order that is the same on all ranks."""
+    return torch.randperm(count, generator=torch.Generator().manual_seed(seed))
 
 
 def own_device() -> torch.device:

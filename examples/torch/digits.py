@@ -3,14 +3,17 @@ element, the number of dimensions), the extents as big-endian 32-bit numbers, an
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import math
 import struct
 import zlib
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Tuple
 
 import numpy
+
+from common import natural
 
 BYTES = 8  # the type of an element, as MNIST has it
 CLASSES = 10
@@ -58,3 +61,17 @@ def load(folder: Path, kind: str, limit: int = 0) -> Digits:
         raise ValueError(f"{folder}: {len(images)} images and {len(labels)} labels do not belong together")
     limit = limit or len(labels)
     return Digits(images[:limit], labels[:limit])
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Where the digits are, and how many of them are wanted."""
+    parser.add_argument("--data-dir", type=Path, default=DATA, help="folder of the idx files")
+    parser.add_argument("--limit", type=natural, default=0, help="only the first so many images; 0: all")
+
+
+def load_chosen(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Tuple[Digits, Digits]:
+    """Training and test digits as the options say; what is wrong with them ends the program, with 2."""
+    try:
+        return tuple(load(options.data_dir, kind, options.limit) for kind in ("train", "t10k"))
+    except (OSError, ValueError) as error:
+        parser.error(str(error))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import math
-from pathlib import Path
 from typing import Dict, Iterator, Tuple
 
 import torch
@@ -43,18 +42,14 @@ class Network(nn.Module):
 
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Trains a network on MNIST.")
-    common.add_training(parser, epochs=2, batch_size=32, lr=0.02, momentum=0.9)
+    common.add_training(parser, epochs=2, batch_size=32, lr=0.02)
+    parser.add_argument("--momentum", type=float, default=0.9, help="(0.9)")
     parser.add_argument("--scale-lr", action="store_true", help="multiply the rate by the number of ranks")
-    parser.add_argument("--data-dir", type=Path, default=digits.DATA, help="folder of the idx files")
-    parser.add_argument("--limit", type=common.natural, default=0, help="only the first so many images; 0: all")
+    digits.add_options(parser)
     options = parser.parse_args()
     if options.use_adasum and options.scale_lr:
         parser.error("--scale-lr goes with averaging only: Adasum needs no other rate for more ranks")
-    try:
-        options.training = digits.load(options.data_dir, "train", options.limit)
-        options.test = digits.load(options.data_dir, "t10k", options.limit)
-    except (OSError, ValueError) as error:
-        parser.error(str(error))
+    options.training, options.test = digits.load_chosen(parser, options)
     return options
 
 
@@ -68,7 +63,7 @@ def batches_of_rank(data: digits.Digits, epoch: int, options: argparse.Namespace
     """This rank's part of an epoch. All ranks shuffle alike, since the seed is the same, and each takes
     its own stretch; no message is needed for that."""
     images, labels = torch.from_numpy(data.images), torch.from_numpy(data.labels)
-    order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(options.seed + epoch))
+    order = common.shuffle(len(labels), options.seed + epoch)
     share = len(labels) // hvd.size()
     own = order[hvd.rank() * share : (hvd.rank() + 1) * share]
     for step in range(share // options.batch_size):
