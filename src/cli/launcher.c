@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -236,6 +237,8 @@ static bool begin(job *j, sleeper *s)
         complain(options, "no random bytes to name the job");
         return false;
     }
+    if (options->with_parent)
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
     s->signals = loop_open_signals(&s->mask);
     if (s->signals < 0) {
         complain(options, "cannot receive signals");

@@ -120,6 +120,7 @@ typedef struct launch_options {
     const char *meet;       /* "HOST" or "HOST:PORT" where rank 0 is met; NULL: found */
     launch_ssh ssh;
 
+    bool with_parent;        /* end the job when the thread that has started us ends */
     int64_t timeout_s;       /* for the whole job; 0: none */
     int64_t start_timeout_s; /* 0: LAUNCH_START_S */
     int64_t silence_s;       /* 0: LAUNCH_SILENCE_S */

@@ -291,7 +291,7 @@ static void try_set(int rank, int size, const void *argument)
     (void)size, (void)argument;
     const int32_t members[] = {1, 2, 4};
     const int32_t *const lists[] = {members};
-    const rueda_init_options init = {sizeof init, 1, lists, &(int32_t){3}};
+    const rueda_init_options init = {sizeof init, 1, lists, &(int32_t){3}, NULL};
     double combined = 0, leaves = 0;
     CHECK_OK(rueda_init(&init));
     const int index = rueda_set_rank(1);
