@@ -7,10 +7,10 @@ BUILD = tools/build.sh
 RUEDA = build/release/rueda
 
 .DEFAULT_GOAL := help
-.PHONY: help build wheel demo test bench install uninstall docs format lint clean
+.PHONY: help build wheel demo test test-long bench install uninstall docs format lint clean
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 18
 
 build: ## the library and the program, in build/release
 	@$(BUILD) release
@@ -25,6 +25,9 @@ demo: ## trains MNIST on 4 workers, Adasum beside averaging; about a minute
 
 test: ## everything: all suites, sanitizers, style, docs
 	@tools/test.sh
+
+test-long: ## what takes longer: every step of a plan fails, hundreds of random deaths, minutes of fuzzing
+	@tools/test.sh long
 
 bench: build ## the measurements of bench/README.md, about 4 minutes
 	@bench/run.sh $(RUEDA)

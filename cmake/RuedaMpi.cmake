@@ -44,6 +44,14 @@ if(NOT RUEDA_MPI_FLAVOURS)
     message(STATUS "no mpicc (packages libopenmpi-dev, libmpich-dev) is installed: no MPI plug-in")
 endif()
 
+# Where the program that is built looks for them.
+set(MPI_SOURCE_COPY ${PROJECT_BINARY_DIR}/share/rueda/mpi)
+foreach(file ${MPI_PLUGIN_SOURCES} ${MPI_PLUGIN_HEADERS})
+    file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR}/src ${file})
+    configure_file(${file} ${MPI_SOURCE_COPY}/${path} COPYONLY)
+endforeach()
+configure_file(include/rueda.h ${MPI_SOURCE_COPY}/rueda.h COPYONLY)
+
 install(FILES ${MPI_PLUGIN_DIR}/plugin.h
     DESTINATION ${CMAKE_INSTALL_DATADIR}/rueda/mpi/transport/mpi)
 install(FILES ${MPI_PLUGIN_SOURCES} ${MPI_PLUGIN_DIR}/plugin/world.h

@@ -3,13 +3,9 @@
 # pytest: tools/test-python.sh -k optimizer.
 set -eu
 cd "$(dirname "$0")/.."
-if ! ls tests/python/test_*.py >/dev/null 2>&1; then
-    echo "there are no Python tests yet"
-    exit 77
-fi
+tools/deps.sh wheel || exit 77
 tools/python-env.sh || exit $?
-venv=build/venv/bin
-rm -rf build/wheel
-$venv/pip wheel -q --no-deps -w build/wheel .
-$venv/pip install -q --no-deps --force-reinstall build/wheel/*.whl
-exec $venv/python -m pytest tests/python "$@"
+python=build/venv/bin/python
+PYTHON=$PWD/$python tools/wheel.sh
+$python -m pip install -q --no-deps --force-reinstall dist/rueda-[0-9]*.whl
+exec $python -m pytest tests/python "$@"

@@ -250,6 +250,12 @@ static rueda_status run_step(exec_op *o, const plan_step *step, bool *blocked, b
         *blocked = !done;
         return status;
     }
+    case PLAN_COLL: {
+        bool done = false;
+        const rueda_status status = exec_collect(o, step, &done);
+        *blocked = !done;
+        return status;
+    }
     case PLAN_KIND_COUNT:
         break;
     }

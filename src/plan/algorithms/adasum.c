@@ -330,11 +330,13 @@ static bool blocks_fit_hosts(const uint16_t *host_of, unsigned ranks, unsigned s
     return true;
 }
 
+/* Be it side by side or not. */
 static bool some_share_a_host(const uint16_t *host_of, unsigned ranks)
 {
     for (unsigned q = 1; q < ranks; q++)
-        if (host_of[q] == host_of[q - 1])
-            return true;
+        for (unsigned before = 0; before < q; before++)
+            if (host_of[q] == host_of[before])
+                return true;
     return false;
 }
 

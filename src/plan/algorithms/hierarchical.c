@@ -6,6 +6,7 @@
  * Invariant: a chunk has one home host, whose owner finishes it; all others only copy.
  */
 #include "plan/algorithms/algorithms.h"
+#include "plan/host_order.h"
 
 #include <stdlib.h>
 
@@ -212,7 +213,7 @@ static void in_turn(const hosts *h)
 static const char *build_adasum(const hosts *h)
 {
     bool power = (h->largest & (h->largest - 1)) == 0;
-    if (!h->equal || !power)
+    if (!h->equal || !power || !host_order_is_kept(&h->b->plan->layout))
         return "hierarchical Adasum needs hosts of the same power of two of ranks";
     return adasum_across_hosts(h->b, h->largest);
 }

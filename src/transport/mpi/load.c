@@ -111,8 +111,8 @@ static bool look_in(const char *folder, const char *below, const char *flavour,
     return length > 0 && length < MPI_PATH_MAX && is_file(path);
 }
 
-/* Where the code of this function was loaded from. */
-static bool own_folder(char folder[MPI_PATH_MAX])
+/* Where our code was loaded from. */
+bool mpi_own_folder(char folder[MPI_PATH_MAX])
 {
     Dl_info facts;
     char *end;
@@ -136,7 +136,7 @@ static bool find_one(const config *settings, const char *flavour, char path[MPI_
         return look_in(told, "", flavour, path);
     if (mpi_user_folder(folder) && look_in(folder, "", flavour, path))
         return true;
-    for (size_t i = 0; own_folder(folder) && i < sizeof below / sizeof below[0]; i++) {
+    for (size_t i = 0; mpi_own_folder(folder) && i < sizeof below / sizeof below[0]; i++) {
         if (look_in(folder, below[i], flavour, path))
             return true;
     }
@@ -172,7 +172,7 @@ static rueda_status fail_missing(const config *settings, const char *flavour)
             return status_fail(
                 RUEDA_ERR_CONFIG,
                 "the ranks belong to %s, and there is only a plug-in for %s: use the "
-                "mpirun of %s, or `rueda doctor --build-mpi MPICC` with the mpicc of %s",
+                "mpirun of %s, or `rueda doctor --build-mpi --mpicc` with the mpicc of %s",
                 mpi_flavour_name(flavour), mpi_flavour_name(flavours[i]),
                 mpi_flavour_name(flavours[i]), mpi_flavour_name(flavour));
     }

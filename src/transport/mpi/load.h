@@ -20,6 +20,8 @@ rueda_status mpi_load(const config *settings, const char *flavour, const mpi_plu
 
 /* The folder where a user's own plug-ins are; false: there is no home. */
 bool mpi_user_folder(char path[MPI_PATH_MAX]);
+/* The folder of the library, or of the program that has it inside. */
+bool mpi_own_folder(char path[MPI_PATH_MAX]);
 
 const char *mpi_flavour_name(const char *flavour); /* for people: "Open MPI" */
 

@@ -358,6 +358,34 @@ static bool mpi_ended(transport_channel *channel, uint16_t peer)
            (look(c, peer, &at) == 0 && c->streams[peer].in.asked++ > ASKED_ENOUGH);
 }
 
+/* ---- Whole collectives ----------------------------------------------------------------------- */
+
+static rueda_status fail_collective(void)
+{
+    return status_fail(RUEDA_ERR_PEER, "MPI reports an error in a collective");
+}
+
+static rueda_status mpi_collect(transport_channel *channel, const transport_collective *what)
+{
+    mpi_channel *c = (mpi_channel *)channel;
+    const mpi_job *j = job_of(c);
+    const bool started =
+        what->spreads ? j->plugin->spread(j->world, c->number, what->out,
+                                          what->count * rueda_dtype_bytes(what->dtype),
+                                          rank_of(c, what->root), &c->collective)
+                      : j->plugin->allreduce(j->world, c->number, what->in, what->out, what->count,
+                                             what->dtype, (int)what->op, &c->collective);
+    return started ? RUEDA_OK : fail_collective();
+}
+
+static rueda_status mpi_collected(transport_channel *channel, bool *done)
+{
+    mpi_channel *c = (mpi_channel *)channel;
+    const int result = job_of(c)->plugin->test_lane(job_of(c)->world, c->number, &c->collective);
+    *done = result == 1;
+    return result < 0 ? fail_collective() : RUEDA_OK;
+}
+
 static void mpi_attend(const control *job)
 {
     job->mpi->plugin->poll(job->mpi->world);
@@ -372,4 +400,6 @@ const transport_table transport_mpi = {.name = "mpi",
                                        .receive = mpi_receive,
                                        .ended = mpi_ended,
                                        .flushed = mpi_flushed,
-                                       .attend = mpi_attend};
+                                       .attend = mpi_attend,
+                                       .collect = mpi_collect,
+                                       .collected = mpi_collected};

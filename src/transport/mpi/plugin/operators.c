@@ -1,6 +1,6 @@
 /* operators.c: types and operations in MPI's words. What MPI does not define as we do is our own
- * arithmetic behind an MPI_Op: f16 and bf16, BOOL, and the least and the largest of floating values,
- * where a NaN must win. */
+ * arithmetic behind an MPI_Op: f16 and bf16; BOOL; the least and the largest of floating values, where a
+ * NaN must win; and small integers, whose sums do not wrap in every MPI. */
 #include "transport/mpi/plugin/world.h"
 
 /* An MPI_Op has no argument of its own, so there is a function for each type and operation, and the
@@ -17,6 +17,10 @@ static bool is_made[RUEDA_DTYPE_COUNT][MPI_PLUGIN_OPS];
     }
 #define OURS_ALL(dtype) OURS(dtype, SUM) OURS(dtype, MIN) OURS(dtype, MAX) OURS(dtype, PRODUCT)
 OURS_ALL(BOOL)
+OURS_ALL(U8)
+OURS_ALL(I8)
+OURS_ALL(U16)
+OURS_ALL(I16)
 OURS_ALL(F16)
 OURS_ALL(BF16)
 OURS(F32, MIN)
@@ -31,6 +35,10 @@ OURS(F64, MAX)
                        [MPI_PLUGIN_PRODUCT] = dtype##_PRODUCT}
 static MPI_User_function *const ours[RUEDA_DTYPE_COUNT][MPI_PLUGIN_OPS] = {
     ROW(BOOL),
+    ROW(U8),
+    ROW(I8),
+    ROW(U16),
+    ROW(I16),
     ROW(F16),
     ROW(BF16),
     [RUEDA_F32] = {[MPI_PLUGIN_MIN] = F32_MIN, [MPI_PLUGIN_MAX] = F32_MAX},
