@@ -2,7 +2,7 @@
 # The library rueda_jobs is what the program and the tests share.
 
 find_path(YAML_INCLUDE yaml.h)
-find_library(YAML_LIBRARY yaml)
+rueda_find_library(YAML_LIBRARY yaml)
 if(YAML_INCLUDE AND YAML_LIBRARY)
     file(GLOB JOB_SOURCES CONFIGURE_DEPENDS src/cli/job_file/*.c src/cli/submit/*.c)
     list(FILTER JOB_SOURCES EXCLUDE REGEX "_test\\.c$|/absent\\.c$")

@@ -224,3 +224,19 @@ rueda_status foreign_adopt(config *c)
         return adopt_pmi(c);
     return RUEDA_OK;
 }
+
+const char *foreign_mpi(void)
+{
+    if (config_variable("RUEDA_RANK") != NULL)
+        return NULL;
+    if (config_variable("OMPI_COMM_WORLD_RANK") != NULL)
+        return "openmpi";
+    return config_variable("PMI_RANK") != NULL && config_variable("PMI_SIZE") != NULL ? "mpich"
+                                                                                      : NULL;
+}
+
+bool foreign_has_pmi(void)
+{
+    return config_variable("OMPI_COMM_WORLD_RANK") != NULL || config_variable("PMI_RANK") != NULL ||
+           config_variable("PMI_FD") != NULL || config_variable("PMIX_RANK") != NULL;
+}

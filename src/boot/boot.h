@@ -58,7 +58,7 @@ rueda_status boot_identify(const config *settings, boot_identity *who);
 /* What names the sockets of the job on this host: its name, or, where it has none, where it meets. */
 #define BOOT_NAME 64
 const char *boot_job_name(const config *settings, char name[BOOT_NAME]);
-/* Whether ranks of one host use shared memory, and not tcp, which may be forced. */
+/* Whether ranks of one host use shared memory, and not tcp or MPI, which may be forced. */
 bool boot_shares_memory(const config *settings);
 /* Whether the ranks need to meet by TCP. */
 bool boot_needs_network(const config *settings, const boot_identity *who);

@@ -7,6 +7,7 @@
 #include "cli/job_file/layout.h"
 #include "cli/job_file/machine.h"
 #include "cli/job_file/python.h"
+#include "cli/job_file/read.h"
 #include "cli/job_file/start.h"
 #include "cli/launch/hosts.h"
 #include "cli/options.h"
@@ -20,29 +21,10 @@
 
 /* ---- The file ---------------------------------------------------------------------------------- */
 
-/* One byte more than is allowed shows that there are too many. */
-static char *read_whole(const char *path, size_t *bytes)
-{
-    FILE *file = fopen(path, "rbe");
-    if (file == NULL)
-        return NULL;
-    char *text = malloc(JOB_BYTES_MAX + 1);
-    errno = text != NULL ? 0 : ENOMEM;
-    *bytes = text != NULL ? fread(text, 1, JOB_BYTES_MAX + 1, file) : 0;
-    const int reason = errno;
-    if (ferror(file) || text == NULL) {
-        free(text);
-        text = NULL;
-    }
-    fclose(file);
-    errno = reason;
-    return text;
-}
-
 bool job_read(const char *command, const char *path, job_file *job)
 {
     size_t bytes;
-    char *text = read_whole(path, &bytes);
+    char *text = job_read_whole(path, &bytes);
     if (text == NULL) {
         options_complain(command, "cannot read %s: %s", path, strerror(errno));
         return false;
