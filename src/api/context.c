@@ -16,7 +16,9 @@ static struct {
     pthread_mutex_t fork_lock; /* held by a thread that forks, for what follows */
     engine *forking;           /* the engine that was paused for it, or NULL */
     bool paused;
-} context = {.fork_lock = PTHREAD_MUTEX_INITIALIZER};
+    pthread_mutex_t leftovers_lock;
+    heap_leftovers *leftovers; /* memory of rueda_alloc that has outlived its engine */
+} context = {.fork_lock = PTHREAD_MUTEX_INITIALIZER, .leftovers_lock = PTHREAD_MUTEX_INITIALIZER};
 
 engine *context_peek(void)
 {
@@ -42,6 +44,7 @@ engine *context_engine(const char *call)
 static void before_fork(void)
 {
     pthread_mutex_lock(&context.fork_lock);
+    pthread_mutex_lock(&context.leftovers_lock);
     context.forking = context_peek();
     if (context.forking != NULL)
         context.paused = engine_before_fork(context.forking);
@@ -51,6 +54,7 @@ static void after_fork(void)
 {
     if (context.forking != NULL)
         engine_after_fork(context.forking, context.paused);
+    pthread_mutex_unlock(&context.leftovers_lock);
     pthread_mutex_unlock(&context.fork_lock);
 }
 
@@ -60,6 +64,7 @@ static void in_forked_child(void)
         atomic_store(&context.state, CONTEXT_FORKED);
         engine_forget(context.forking);
     }
+    pthread_mutex_unlock(&context.leftovers_lock);
     pthread_mutex_unlock(&context.fork_lock);
 }
 
@@ -85,6 +90,15 @@ static rueda_status add_first_sets(const rueda_init_options *options)
     return RUEDA_OK;
 }
 
+/* Programs built with an earlier header have no field for it. */
+#define OPTIONS_LEAST offsetof(rueda_init_options, mpi_communicator)
+
+static const void *communicator_of(const rueda_init_options *options)
+{
+    return options != NULL && options->struct_size >= sizeof *options ? options->mpi_communicator
+                                                                      : NULL;
+}
+
 rueda_status rueda_init(const rueda_init_options *options)
 {
     if (atomic_load(&context.state) == CONTEXT_UP)
@@ -92,7 +106,7 @@ rueda_status rueda_init(const rueda_init_options *options)
                            "rueda_init: already initialized; call rueda_shutdown first");
     if (atomic_load(&context.state) == CONTEXT_FORKED)
         return context_engine("rueda_init"), RUEDA_ERR_STATE;
-    if (options != NULL && options->struct_size < sizeof *options)
+    if (options != NULL && options->struct_size < OPTIONS_LEAST)
         return status_fail(RUEDA_ERR_ARGUMENT, "rueda_init: options.struct_size is %zu, not %zu",
                            options->struct_size, sizeof *options);
     if (options != NULL && options->set_count > 0 &&
@@ -109,7 +123,7 @@ rueda_status rueda_init(const rueda_init_options *options)
                               (sizeof *e + OS_CACHE_LINE - 1) / OS_CACHE_LINE * OS_CACHE_LINE);
     if (e == NULL)
         return status_fail(RUEDA_ERR_MEMORY, "rueda_init: out of memory");
-    status = engine_start(e, &settings, context.generation + 1);
+    status = engine_start(e, &settings, communicator_of(options), context.generation + 1);
     /* a wrong setting is found before the others are met, one that differs by all of them: the
      * generation is still to come, and they may be waiting in it */
     context.generation += status != RUEDA_ERR_CONFIG;
@@ -135,10 +149,20 @@ rueda_status rueda_shutdown(void)
     if (e == NULL)
         return RUEDA_ERR_STATE;
     atomic_store(&context.state, CONTEXT_DOWN);
-    engine_stop(e);
+    pthread_mutex_lock(&context.leftovers_lock);
+    engine_stop(e, &context.leftovers);
+    pthread_mutex_unlock(&context.leftovers_lock);
     free(e);
     context.engine = NULL;
     return RUEDA_OK;
+}
+
+bool context_free_leftover(void *memory)
+{
+    pthread_mutex_lock(&context.leftovers_lock);
+    const bool freed = heap_free_leftover(&context.leftovers, memory);
+    pthread_mutex_unlock(&context.leftovers_lock);
+    return freed;
 }
 
 int rueda_is_initialized(void)

@@ -250,6 +250,12 @@ static rueda_status run_step(exec_op *o, const plan_step *step, bool *blocked, b
         *blocked = !done;
         return status;
     }
+    case PLAN_COLL: {
+        bool done = false;
+        const rueda_status status = exec_collect(o, step, &done);
+        *blocked = !done;
+        return status;
+    }
     case PLAN_KIND_COUNT:
         break;
     }
@@ -328,6 +334,9 @@ rueda_status exec_run(exec_op *o, uint32_t budget, exec_result *result, bool *mo
         if (o->traces_ticks)
             exec_trace_tick(o);
     }
+    const transport_table *table = o->bound.channel->table;
+    if (table->flushed != NULL && !table->flushed(o->bound.channel))
+        return RUEDA_OK; /* blocked: our part is done, and others have not all of it */
     if (!ends_with_publish(o->bound.plan))
         set_flag(o, finished_value(o));
     if (o->bound.trace != NULL)

@@ -36,6 +36,8 @@ static const struct row {
     {PLAN_ALGORITHM_PAIRWISE, PLAN_ALLTOALL, pairwise_alltoall, 0},
     {PLAN_ALGORITHM_ADASUM, PLAN_ALLREDUCE, adasum_allreduce, PLAN_PROJECTS | PLAN_ONE_ORDER},
     {PLAN_ALGORITHM_HIERARCHICAL, PLAN_ALLREDUCE, hierarchical_allreduce, PLAN_PROJECTS},
+    {PLAN_ALGORITHM_NATIVE, PLAN_ALLREDUCE, native_allreduce, 0},
+    {PLAN_ALGORITHM_NATIVE, PLAN_BROADCAST, native_broadcast, 0},
 };
 
 static const struct row *find_row(plan_algorithm algorithm, plan_collective collective)

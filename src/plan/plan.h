@@ -74,7 +74,8 @@ typedef enum plan_collective {
     X(BRUCK, "bruck")                                                                              \
     X(PAIRWISE, "pairwise")                                                                        \
     X(ADASUM, "adasum")                                                                            \
-    X(HIERARCHICAL, "hierarchical")
+    X(HIERARCHICAL, "hierarchical")                                                                \
+    X(NATIVE, "native")
 
 typedef enum plan_algorithm {
 #define PLAN_ALGORITHM_ENUM(name, text) PLAN_ALGORITHM_##name,
@@ -114,6 +115,9 @@ typedef struct plan_operand {
  *   WEIGH        coefficients ← Σ SUMS[a.index] of ranks a.rank … a.rank+lag−1, in order; the upper
  *                block starts at rank b.rank
  *   COMBINE      dst ← ca·a + cb·b with WEIGH's coefficients
+ *   COLL         all ranks together, in a `once` phase: the transport's own collective. allreduce: dst
+ *                ← the reduction of all ranks' a; broadcast: dst ← the root's a (others have none). The
+ *                verifier takes its result for granted, and that all ranks get the same bits
  * In the list: kind, name when all operands are this rank's, name when one is a peer's (a COPY into
  * a peer's memory is called PUT). */
 #define PLAN_KIND_LIST(X)                                                                          \
@@ -127,7 +131,8 @@ typedef struct plan_operand {
     X(AWAIT, "AWAIT", "AWAIT")                                                                     \
     X(DOT, "DOT", "GET_DOT")                                                                       \
     X(WEIGH, "WEIGH", "WEIGH")                                                                     \
-    X(COMBINE, "COMBINE", "GET_COMBINE")
+    X(COMBINE, "COMBINE", "GET_COMBINE")                                                           \
+    X(COLL, "COLL", "COLL")
 
 typedef enum plan_kind {
 #define PLAN_KIND_ENUM(name, local, remote) PLAN_##name,
@@ -174,6 +179,7 @@ typedef struct plan_layout {
     bool mapped;             /* IN and OUT of peers on the host can be reached */
     bool prescaled;          /* the prescale factor is not 1 */
     bool small;              /* latency matters, bytes don't: fewest hops */
+    bool packed;             /* several tensors: what is handed on whole is packed first */
 } plan_layout;
 
 typedef struct plan {
@@ -207,6 +213,7 @@ typedef struct plan_choice {
     bool mapped;        /* IN and OUT of peers on the host can be reached */
     bool equal_parts;   /* alltoall: all splits alike */
     bool deterministic; /* allreduce: by the tree of blocks.h, whatever the bytes and hosts */
+    bool native;        /* the transport has collectives of its own for these ranks */
 } plan_choice;
 
 /* The table's answer: algorithm, and in *small whether to build it for latency. Total: there is an

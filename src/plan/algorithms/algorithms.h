@@ -34,6 +34,7 @@ plan_author bruck_allgather, bruck_alltoall;
 plan_author pairwise_alltoall;
 plan_author adasum_allreduce;
 plan_author hierarchical_allreduce;
+plan_author native_allreduce, native_broadcast;
 
 /* Adasum on several hosts. Blocks of `block` ranks, a power of two, lie on one host each and work by
  * memory; larger blocks are joined by messages. 1: messages only. */
