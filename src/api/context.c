@@ -16,7 +16,9 @@ static struct {
     pthread_mutex_t fork_lock; /* held by a thread that forks, for what follows */
     engine *forking;           /* the engine that was paused for it, or NULL */
     bool paused;
-} context = {.fork_lock = PTHREAD_MUTEX_INITIALIZER};
+    pthread_mutex_t leftovers_lock;
+    heap_leftovers *leftovers; /* memory of rueda_alloc that has outlived its engine */
+} context = {.fork_lock = PTHREAD_MUTEX_INITIALIZER, .leftovers_lock = PTHREAD_MUTEX_INITIALIZER};
 
 engine *context_peek(void)
 {
@@ -42,6 +44,7 @@ engine *context_engine(const char *call)
 static void before_fork(void)
 {
     pthread_mutex_lock(&context.fork_lock);
+    pthread_mutex_lock(&context.leftovers_lock);
     context.forking = context_peek();
     if (context.forking != NULL)
         context.paused = engine_before_fork(context.forking);
@@ -51,6 +54,7 @@ static void after_fork(void)
 {
     if (context.forking != NULL)
         engine_after_fork(context.forking, context.paused);
+    pthread_mutex_unlock(&context.leftovers_lock);
     pthread_mutex_unlock(&context.fork_lock);
 }
 
@@ -60,6 +64,7 @@ static void in_forked_child(void)
         atomic_store(&context.state, CONTEXT_FORKED);
         engine_forget(context.forking);
     }
+    pthread_mutex_unlock(&context.leftovers_lock);
     pthread_mutex_unlock(&context.fork_lock);
 }
 
@@ -144,10 +149,20 @@ rueda_status rueda_shutdown(void)
     if (e == NULL)
         return RUEDA_ERR_STATE;
     atomic_store(&context.state, CONTEXT_DOWN);
-    engine_stop(e);
+    pthread_mutex_lock(&context.leftovers_lock);
+    engine_stop(e, &context.leftovers);
+    pthread_mutex_unlock(&context.leftovers_lock);
     free(e);
     context.engine = NULL;
     return RUEDA_OK;
+}
+
+bool context_free_leftover(void *memory)
+{
+    pthread_mutex_lock(&context.leftovers_lock);
+    const bool freed = heap_free_leftover(&context.leftovers, memory);
+    pthread_mutex_unlock(&context.leftovers_lock);
+    return freed;
 }
 
 int rueda_is_initialized(void)

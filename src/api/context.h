@@ -12,5 +12,7 @@
 engine *context_engine(const char *call);
 /* Without a sentence. */
 engine *context_peek(void);
+/* Gives back memory of rueda_alloc that has outlived its engine; false: it has not. */
+bool context_free_leftover(void *memory);
 
 #endif

@@ -102,6 +102,6 @@ void *rueda_alloc(size_t bytes)
 void rueda_free(void *memory)
 {
     engine *e = context_peek();
-    if (memory != NULL && e != NULL)
+    if (memory != NULL && !context_free_leftover(memory) && e != NULL)
         heap_free(&e->heap, memory);
 }

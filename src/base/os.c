@@ -178,6 +178,12 @@ void os_unmap(void *base, uint64_t bytes)
     munmap(base, bytes);
 }
 
+void os_inherit(void *start, uint64_t bytes)
+{
+    uint8_t *const first = (uint8_t *)((uintptr_t)start / OS_PAGE * OS_PAGE);
+    madvise(first, (size_t)((uint8_t *)start + bytes - first), MADV_DOFORK);
+}
+
 bool os_exchange_files(const char *a, const char *b)
 {
     return renameat2(AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE) == 0;

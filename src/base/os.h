@@ -72,6 +72,8 @@ rueda_status os_shared_commit(int fd, uint64_t offset, uint64_t bytes);
 void os_shared_discard(int fd, uint64_t offset, uint64_t bytes);
 rueda_status os_shared_map(int fd, uint64_t bytes, void **base);
 void os_unmap(void *base, uint64_t bytes);
+/* Lets forked children see whole pages of a mapping that is otherwise kept from them. */
+void os_inherit(void *start, uint64_t bytes);
 /* Makes whole pages of a mapping private: they keep their content, and from the return on others see
  * and change them no more. Threads may use them meanwhile. ERR_MEMORY: nothing has changed. */
 rueda_status os_shared_detach(int fd, void *start, uint64_t offset, uint64_t bytes);

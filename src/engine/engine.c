@@ -61,17 +61,16 @@ static rueda_status start_parts(engine *e)
 }
 
 /* `whole`: the job is not broken. */
-static void stop_parts(engine *e, bool whole)
+static void stop_parts(engine *e, bool whole, heap_leftovers **leftovers)
 {
     background_stop(e);
     witness_stop(e);
     watch_close(e);
-    heap_fini(&e->heap);
     for (int32_t i = 0; i < RUEDA_MAX_SETS; i++)
         sets_unmake(e, i);
     mpi_job_close(e->control.mpi, whole);
     network_close(e->control.network);
-    segment_close(&e->segment);
+    heap_leave(&e->heap, &e->segment, leftovers);
     pthread_mutex_destroy(&e->sets_lock);
 }
 
@@ -141,8 +140,9 @@ rueda_status engine_start(engine *e, const config *settings, const void *communi
     e->crowded = e->who.crowded;
     status = start_parts(e);
     if (status != RUEDA_OK) {
+        heap_leftovers *none = NULL; /* nobody has allocated yet */
         leave(e, true);
-        stop_parts(e, false);
+        stop_parts(e, false, &none);
     }
     return status;
 }
@@ -169,7 +169,7 @@ static void drain(engine *e)
     }
 }
 
-void engine_stop(engine *e)
+void engine_stop(engine *e, heap_leftovers **leftovers)
 {
     background_stop(e);
     while (!drive_try(e))
@@ -179,7 +179,7 @@ void engine_stop(engine *e)
     engine_break(e, RUEDA_ERR_SHUTDOWN, "rueda_shutdown was called while the request was pending");
     held_end(e);
     leave(e, whole);
-    stop_parts(e, whole);
+    stop_parts(e, whole, leftovers);
 }
 
 void engine_forget(engine *e)

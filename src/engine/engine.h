@@ -130,8 +130,9 @@ struct engine {
 /* `communicator`: where an MPI_Comm lies whose ranks are the job's, or NULL. */
 rueda_status engine_start(engine *e, const config *settings, const void *communicator,
                           uint64_t generation);
-/* Finishes what is agreed, ends the rest with ERR_SHUTDOWN, leaves the job. */
-void engine_stop(engine *e);
+/* Finishes what is agreed, ends the rest with ERR_SHUTDOWN, leaves the job. Shared memory that its users
+ * still have is put before `*leftovers`. */
+void engine_stop(engine *e, heap_leftovers **leftovers);
 /* Around a fork, one at a time: nobody drives meanwhile, so that the child finds everything whole. A
  * driver that does not make room soon (it may be the forking thread itself, in a signal handler) is not
  * waited for: false. */

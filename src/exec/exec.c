@@ -209,6 +209,17 @@ static bool awaited(exec_op *o, const plan_step *step)
     return step->lag >= tick || peer_reached(o, step->peer, flag_value(o, tick - step->lag));
 }
 
+/* A step waits for a peer's memory: messages that were started need not. */
+static rueda_status move_meanwhile(exec_op *o, bool *moved)
+{
+    bool done;
+    const int waiting_for = o->waiting_for;
+    const rueda_status status =
+        o->message_count > 0 ? exec_messages_progress(o, &done, moved) : RUEDA_OK;
+    o->waiting_for = waiting_for;
+    return status;
+}
+
 /* One step; *blocked: it must be tried again. */
 static rueda_status run_step(exec_op *o, const plan_step *step, bool *blocked, bool *moved)
 {
@@ -228,7 +239,7 @@ static rueda_status run_step(exec_op *o, const plan_step *step, bool *blocked, b
         return RUEDA_OK;
     case PLAN_AWAIT:
         *blocked = !awaited(o, step);
-        return RUEDA_OK;
+        return *blocked ? move_meanwhile(o, moved) : RUEDA_OK;
     case PLAN_SEND:
     case PLAN_RECV:
     case PLAN_RECV_REDUCE:

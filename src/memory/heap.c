@@ -24,6 +24,70 @@ void heap_fini(heap *h)
     *h = (heap){0};
 }
 
+static heap_leftovers *list_used(const heap *h)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < h->count; i++)
+        used += h->blocks[i].used;
+    heap_leftovers *left = used == 0 ? NULL : malloc(sizeof *left + used * sizeof left->blocks[0]);
+    if (left == NULL)
+        return NULL;
+    left->count = 0;
+    for (size_t i = 0; i < h->count; i++)
+        if (h->blocks[i].used)
+            left->blocks[left->count++] =
+                (segment_range){h->base + h->blocks[i].offset, h->blocks[i].bytes};
+    return left;
+}
+
+void heap_leave(heap *h, segment *s, heap_leftovers **list)
+{
+    heap_leftovers *left = list_used(h);
+    heap_fini(h);
+    segment_close_around(s, left == NULL ? NULL : left->blocks, left == NULL ? 0 : left->count);
+    if (left != NULL) {
+        left->next = *list;
+        *list = left;
+    }
+}
+
+/* Pages that a block shares with a neighbour stay until the process ends. */
+static void unmap_whole_pages(const segment_range *block)
+{
+    const uintptr_t start = (uintptr_t)block->start;
+    const uintptr_t first = (start + OS_PAGE - 1) / OS_PAGE * OS_PAGE;
+    const uintptr_t last = (start + block->bytes) / OS_PAGE * OS_PAGE;
+    if (last > first)
+        os_unmap((void *)first, last - first);
+}
+
+static bool is_empty(const heap_leftovers *left)
+{
+    for (size_t i = 0; i < left->count; i++)
+        if (left->blocks[i].bytes != 0)
+            return false;
+    return true;
+}
+
+bool heap_free_leftover(heap_leftovers **list, void *memory)
+{
+    for (heap_leftovers **link = list; *link != NULL; link = &(*link)->next) {
+        heap_leftovers *left = *link;
+        for (size_t i = 0; i < left->count; i++) {
+            if (left->blocks[i].start != memory || left->blocks[i].bytes == 0)
+                continue;
+            unmap_whole_pages(&left->blocks[i]);
+            left->blocks[i].bytes = 0;
+            if (is_empty(left)) {
+                *link = left->next;
+                free(left);
+            }
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool reserve_block(heap *h)
 {
     if (h->count < h->capacity)
@@ -85,8 +149,10 @@ rueda_status heap_alloc(heap *h, size_t bytes, void **memory)
         h->blocks[index].used = true;
     }
     pthread_mutex_unlock(&h->lock);
-    if (status == RUEDA_OK)
+    if (status == RUEDA_OK) {
+        os_inherit(start, rounded); /* a forked data loader may look at its parent's tensors */
         *memory = memset(start, 0, rounded);
+    }
     return status;
 }
 

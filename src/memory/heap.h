@@ -27,6 +27,19 @@ typedef struct heap {
 rueda_status heap_init(heap *h, segment *s, uint32_t rank);
 void heap_fini(heap *h); /* safe after a failed or missing init of a zeroed heap */
 
+/* Blocks that their users still have when the job ends: they stay mapped and become ordinary memory. */
+typedef struct heap_leftovers {
+    struct heap_leftovers *next; /* of an earlier job */
+    size_t count;
+    segment_range blocks[]; /* ascending; bytes 0: freed since */
+} heap_leftovers;
+
+/* Ends the heap and closes its segment but for used blocks, which are put before `*list`. Where memory
+ * for the list is missing they are unmapped, too. */
+void heap_leave(heap *h, segment *s, heap_leftovers **list);
+/* Gives such a block back; false: it is none. */
+bool heap_free_leftover(heap_leftovers **list, void *memory);
+
 /* Zeroed memory, aligned to a cache line. */
 rueda_status heap_alloc(heap *h, size_t bytes, void **memory);
 /* ERR_ARGUMENT: not the start of a block. */

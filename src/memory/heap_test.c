@@ -50,6 +50,29 @@ static void check_blocks(const heap *h)
     assert_int_equal(end, h->bytes);
 }
 
+static void used_blocks_outlive_the_segment(void **state)
+{
+    fixture *f = *state;
+    heap_leftovers *left = NULL;
+    uint8_t *blocks[3];
+    const size_t sizes[3] = {10, 3 * OS_PAGE, 100};
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(heap_alloc(&f->heap, sizes[i], (void **)&blocks[i]), RUEDA_OK);
+        memset(blocks[i], 7 + i, sizes[i]);
+    }
+    assert_int_equal(heap_free(&f->heap, blocks[0]), RUEDA_OK);
+    heap_leave(&f->heap, &f->segment, &left);
+    for (int i = 1; i < 3; i++)
+        for (size_t at = 0; at < sizes[i]; at++)
+            assert_int_equal(blocks[i][at]++, 7 + i);
+    assert_false(heap_free_leftover(&left, blocks[0]));
+    assert_true(heap_free_leftover(&left, blocks[1]));
+    assert_false(heap_free_leftover(&left, blocks[1]));
+    assert_int_equal(blocks[2][99], 10);
+    assert_true(heap_free_leftover(&left, blocks[2]));
+    assert_null(left);
+}
+
 static uint32_t random_state = 4711;
 static uint32_t next_random(void)
 {
@@ -188,6 +211,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(only_starts_of_blocks_can_be_freed, open_heap, close_heap),
         cmocka_unit_test_setup_teardown(contains_knows_the_bounds, open_heap, close_heap),
         cmocka_unit_test_setup_teardown(peers_cannot_reach_what_is_detached, open_heap, close_heap),
+        cmocka_unit_test_setup_teardown(used_blocks_outlive_the_segment, open_heap, close_heap),
     };
     return cmocka_run_group_tests_name("heap", tests, NULL, NULL);
 }

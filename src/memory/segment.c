@@ -96,8 +96,23 @@ rueda_status segment_attach(segment *s, int fd)
 
 void segment_close(segment *s)
 {
+    segment_close_around(s, NULL, 0);
+}
+
+void segment_close_around(segment *s, const segment_range *ranges, size_t count)
+{
     if (s->base != NULL) {
-        os_unmap(s->base, s->header->bytes);
+        const uint64_t bytes = s->header->bytes;
+        uint64_t done = 0;
+        for (size_t i = 0; i < count; i++) {
+            const uint64_t start = (uint64_t)(ranges[i].start - s->base);
+            const uint64_t first = start / OS_PAGE * OS_PAGE;
+            if (first > done)
+                os_unmap(s->base + done, first - done);
+            done = round_up(start + ranges[i].bytes, OS_PAGE);
+        }
+        if (done < bytes)
+            os_unmap(s->base + done, bytes - done);
         close(s->fd);
     }
     *s = (segment){.fd = -1};

@@ -109,6 +109,14 @@ rueda_status segment_create(segment *s, const config *settings, uint32_t ranks,
 rueda_status segment_attach(segment *s, int fd);
 void segment_close(segment *s);
 
+typedef struct segment_range {
+    uint8_t *start;
+    uint64_t bytes;
+} segment_range;
+
+/* The same, but these ranges, ascending, stay mapped with the pages they touch. */
+void segment_close_around(segment *s, const segment_range *ranges, size_t count);
+
 /* Backs a rank's part of a process set with memory; before its first use, by its owner. */
 rueda_status segment_commit_set(segment *s, uint32_t rank, uint32_t set);
 /* Backs a rank's message rings of a channel. */

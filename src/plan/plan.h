@@ -19,7 +19,9 @@
  * WORK; a step that names slots only is as long as the piece of IN chunk dst.index: such a cell
  * stands for that chunk.
  * Slots. Each rank has `PLAN_SLOTS` slots that peers on its host can read; SLOT cell c of piece i
- * is cell c of slot i mod PLAN_SLOTS. A phase divides a slot into `cells` cells of one piece each.
+ * is cell c of slot i mod PLAN_SLOTS. A phase divides a slot into `cells` cells of one piece each. What
+ * a stage writes into a cell must be read before the piece PLAN_SLOTS further on comes: phases of at
+ * least PLAN_SLOTS stages read it in the next stage.
  *
  * Ticks. A looping phase of `depth` stages over n pieces runs n + depth − 1 ticks (0 when n is 0); in
  * tick t a step of stage s works on piece t − s and is skipped when there is no such piece. Phases
@@ -45,7 +47,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define PLAN_SLOTS 4        /* slots a rank has; a phase that uses slots has depth < PLAN_SLOTS */
+#define PLAN_SLOTS 4        /* slots a rank has */
+#define PLAN_STAGES 256     /* most stages of a phase: plan_step.stage is a byte */
 #define PLAN_MAX_RANKS 4096 /* ranks of one plan */
 
 #define PLAN_COLLECTIVE_LIST(X)                                                                    \
@@ -169,8 +172,8 @@ typedef struct plan_phase {
  * the plan cache and the same on all ranks but for `rank`. */
 typedef struct plan_layout {
     uint16_t ranks, rank;
-    const uint16_t *host_of; /* host number of each rank, hosts as blocks; NULL: all on one host.
-                                Ranks without shared memory count as hosts of their own */
+    const uint16_t *host_of; /* host number of each rank; NULL: all on one host. Ranks without
+                                shared memory count as hosts of their own */
     uint16_t root;           /* broadcast */
     bool adasum;             /* allreduce: combine by projection instead of a reduction */
     bool mapped;             /* IN and OUT of peers on the host can be reached */

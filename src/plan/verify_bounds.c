@@ -196,8 +196,8 @@ static bool same_outline(const plan_phase *x, const plan_phase *y)
 static bool sound_phase(const plan_phase *phase, uint32_t first_step, uint32_t step_count)
 {
     return phase->first == first_step && phase->count <= step_count - first_step &&
-           phase->depth >= 1 && phase->depth <= 256 && (!phase->once || phase->depth == 1) &&
-           (!phase->once || phase->cells == 0) && (!phase->cells || phase->depth < PLAN_SLOTS);
+           phase->depth >= 1 && phase->depth <= PLAN_STAGES &&
+           (!phase->once || phase->depth == 1) && (!phase->once || phase->cells == 0);
 }
 
 static const char *wrong_outline(const verifier *v, unsigned r)

@@ -12,13 +12,14 @@ mpirun_of() {
     flavour=$1
     ranks=$2
     shift 2
-    command -v "mpirun.$flavour" >/dev/null || { echo "no mpirun.$flavour" && exit 77; }
+    eval "mpirun=\$TEST_MPIRUN_$flavour"
+    [ -x "$mpirun" ] || { echo "no mpirun of $flavour" && exit 77; }
     if [ "$flavour" = openmpi ]; then
         set -- --allow-run-as-root --oversubscribe -bind-to none -np "$ranks" "$@"
     else
         set -- -np "$ranks" "$@"
     fi
-    "mpirun.$flavour" "$@"
+    "$mpirun" "$@"
 }
 
 oks() { # oks COUNT: so many ranks went well; mpirun may put their words into one line
@@ -148,7 +149,8 @@ case_ranks_of_rueda_run_are_no_ranks_of_mpirun() {
 }
 
 case_rueda_run_calls_mpirun() {
-    expect 0 "$rueda" run --mpi --mpirun "mpirun.$TEST_FLAVOUR" --no-prefix -np 2 -x RUEDA_TRANSPORT=mpi \
+    eval "mpirun=\$TEST_MPIRUN_$TEST_FLAVOUR"
+    expect 0 "$rueda" run --mpi --mpirun "$mpirun" --no-prefix -np 2 -x RUEDA_TRANSPORT=mpi \
         "$program" plain
     oks 2
     expect 2 "$rueda" run --mpi --mpirun "$work/nowhere" -np 2 "$program" plain

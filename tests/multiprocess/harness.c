@@ -131,14 +131,15 @@ static void set_number(const char *name, int value)
     setenv(name, text, 1);
 }
 
-/* Hosts are made up where TEST_RANKS_ON_HOST says how many ranks each has. */
+/* Hosts are made up where TEST_RANKS_ON_HOST says how many ranks each has, or TEST_HOSTS_IN_TURN over
+ * how many the ranks are dealt. */
 static void set_host(int rank)
 {
     char name[32];
-    const char *count = getenv("TEST_RANKS_ON_HOST");
-    if (count == NULL)
+    const char *count = getenv("TEST_RANKS_ON_HOST"), *hosts = getenv("TEST_HOSTS_IN_TURN");
+    if (count == NULL && hosts == NULL)
         return;
-    snprintf(name, sizeof name, "host%d", rank / atoi(count));
+    snprintf(name, sizeof name, "host%d", count != NULL ? rank / atoi(count) : rank % atoi(hosts));
     setenv("RUEDA_HOST", name, 1);
 }
 

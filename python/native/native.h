@@ -1,0 +1,72 @@
+/* native.h: what the files of the extension share. */
+#ifndef RUEDA_NATIVE_H
+#define RUEDA_NATIVE_H
+
+#define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x030A0000 /* CPython 3.10 and newer */
+#include <Python.h>
+
+#include "dlpack.h"
+#include <rueda.h>
+#include <stdbool.h>
+
+/* State of the module: one for each interpreter. All of it is protected by the interpreter's lock. */
+typedef struct native {
+    PyObject *error, *state_error; /* rueda.exceptions */
+    PyObject *exchange_name;       /* "__dlpack_c_exchange_api__" */
+    PyObject *grad_name;           /* "grad" */
+    PyTypeObject *known_type;      /* the tensor type last seen, and how to read it */
+    int (*known_read)(void *object, dl_tensor *out);
+    PyTypeObject *request_type, *reducer_type, *hook_type;
+    struct orphan *orphans; /* requests given up while pending */
+    unsigned generation;    /* grows by one for each init */
+    int waiting;            /* threads inside a wait */
+    bool closing;           /* shutdown has been called */
+} native;
+
+native *native_state(PyObject *module);
+
+/* Raises what a status stands for, with the engine's sentence: ValueError for bad arguments,
+ * rueda.exceptions.StateError before init, rueda.exceptions.RuedaError otherwise. Returns NULL. */
+PyObject *native_raise(native *state, rueda_status status);
+/* Whether calls are allowed now; raises if not. */
+bool native_open(native *state);
+
+/* Options of an operation, read from Python: (op, prescale, postscale, process set, priority). */
+bool native_read_options(PyObject *const *args, rueda_options *options);
+
+/* ---- tensor.c */
+
+typedef struct tensor_info {
+    rueda_tensor tensor; /* shape points into this structure: pass it by pointer only */
+    int64_t shape[RUEDA_MAX_DIMS];
+    size_t bytes;
+} tensor_info;
+
+/* Reads a tensor: an object with DLPack's exchange table, or
+ * (address, dtype, shape[, owner]). False with an
+ * exception: not a tensor, not on the host, not contiguous, of an unknown type. */
+bool tensor_read(native *state, PyObject *object, tensor_info *info);
+/* What DLPack's exchange table tells of an object; false, without an exception, where it has none. */
+bool tensor_look(native *state, PyObject *object, dl_tensor *out);
+/* A new capsule "dltensor" over memory that `owned` frees; takes the output over. */
+PyObject *tensor_capsule(rueda_output *output, rueda_dtype dtype);
+/* rueda_alloc as a capsule: `allocate(bytes)`. */
+PyObject *tensor_allocate(PyObject *module, PyObject *bytes);
+
+/* ---- request.c */
+
+extern PyType_Spec request_spec;
+/* A request object; `keep` (a new reference) lives until the request has ended. */
+PyObject *request_wrap(native *state, rueda_request *request, PyObject *keep, rueda_dtype dtype);
+/* Waits in slices, listening to signals. False with an exception. */
+bool request_wait(native *state, rueda_request *request, double seconds, rueda_status *status);
+/* Frees what was given up and has ended since. */
+void request_reap(native *state);
+
+/* ---- reducer.c */
+
+extern PyType_Spec reducer_spec;
+extern PyType_Spec hook_spec;
+
+#endif

@@ -1,0 +1,236 @@
+"""The life of a job: joining it, leaving it, and who we are in it."""
+
+from __future__ import annotations
+
+import atexit
+from typing import Any, List, Optional, Sequence, Union
+
+from . import _native
+from .exceptions import StateError
+from ._process_sets import ProcessSet, forget_process_sets, take_first_sets
+
+__all__ = [
+    "Adasum",
+    "Average",
+    "Max",
+    "Min",
+    "Product",
+    "Sum",
+    "adasum",
+    "ccl_built",
+    "cross_rank",
+    "cross_size",
+    "cuda_built",
+    "ddl_built",
+    "gloo_built",
+    "gloo_enabled",
+    "init",
+    "is_homogeneous",
+    "is_initialized",
+    "local_rank",
+    "local_size",
+    "mpi_built",
+    "mpi_enabled",
+    "mpi_threads_supported",
+    "nccl_built",
+    "orthogonality",
+    "rank",
+    "rocm_built",
+    "shutdown",
+    "size",
+    "start_timeline",
+    "stats",
+    "stop_timeline",
+]
+
+#: How values are combined. ``Adasum`` adds what is orthogonal and averages what is parallel.
+Average, Sum, Adasum, Min, Max, Product = range(6)
+#: Another spelling, as users of other tools write it.
+adasum = Adasum
+
+_NOT_INITIALIZED = "Rueda has not been initialized; use hvd.init()."
+
+
+def init(
+    comm: Optional[Any] = None,
+    process_sets: Optional[Union[str, Sequence[ProcessSet]]] = None,
+) -> None:
+    """Joins the job that the environment describes; a process started alone is a job of one rank.
+
+    Blocks until all ranks have called it. A second call without ``shutdown()`` in between does nothing.
+    ``process_sets``: sets to make at once, the same on all ranks, or ``"dynamic"`` (sets can always be
+    added later, so it changes nothing). ``comm``: all ranks of the job, as a list or an mpi4py
+    communicator; for a part of them use a :class:`ProcessSet`.
+
+    >>> import rueda
+    >>> rueda.init()
+    >>> rueda.rank() < rueda.size()
+    True
+    """
+    if _native.is_initialized():
+        return
+    sets = take_first_sets(process_sets)
+    _native.init([process_set.ranks for process_set in sets])
+    for number, process_set in enumerate(sets, start=1):
+        process_set.process_set_id = number
+    atexit.register(_leave)
+    try:
+        _check_communicator(comm)
+    except ValueError:
+        shutdown()
+        raise
+
+
+def _check_communicator(comm: Optional[Any]) -> None:
+    if comm is None:
+        return
+    if hasattr(comm, "Get_size"):
+        given: List[int] = list(range(comm.Get_size()))
+    else:
+        given = sorted(comm)
+    if given != list(range(size())):
+        raise ValueError(
+            f"init(comm=…) names the ranks {given}, but the job has {size()} ranks: leave comm out, "
+            "and make a ProcessSet for a part of the ranks"
+        )
+
+
+def shutdown() -> None:
+    """Leaves the job; operations that all ranks agreed on are finished first. Does nothing when there is
+    no job. ``init()`` may follow."""
+    if _native.is_initialized():
+        atexit.unregister(_leave)
+        _native.shutdown()
+    forget_process_sets()
+
+
+def _leave() -> None:
+    try:
+        shutdown()
+    except StateError:  # a forked child has no part in the job
+        pass
+
+
+def is_initialized() -> bool:
+    """Whether this process is a rank of a job now."""
+    return bool(_native.is_initialized())
+
+
+def _known(value: int) -> int:
+    if value < 0:
+        raise StateError(_NOT_INITIALIZED)
+    return value
+
+
+def rank() -> int:
+    """Our number in the job, from 0. Raises ``ValueError`` before ``init()``, as do those below."""
+    return _known(_native.rank())
+
+
+def size() -> int:
+    """Number of ranks of the job."""
+    return _known(_native.size())
+
+
+def local_rank() -> int:
+    """Our number among the ranks of this host; the usual choice of a GPU."""
+    return _known(_native.local_rank())
+
+
+def local_size() -> int:
+    """Number of ranks on this host."""
+    return _known(_native.local_size())
+
+
+def cross_rank() -> int:
+    """Our number among the ranks with our local rank on all hosts."""
+    return _known(_native.cross_rank())
+
+
+def cross_size() -> int:
+    """Number of hosts that have a rank of our local rank."""
+    return _known(_native.cross_size())
+
+
+def is_homogeneous() -> bool:
+    """Whether every host has the same number of ranks."""
+    return bool(_known(_native.is_homogeneous()))
+
+
+def mpi_threads_supported() -> bool:
+    """Whether the MPI engine may be used from several threads; without MPI there is nothing to support."""
+    _known(_native.rank())
+    return mpi_enabled()
+
+
+def mpi_enabled() -> bool:
+    """Whether MPI moves the data of this job."""
+    return False
+
+
+def mpi_built() -> bool:
+    """Whether there is an engine for MPI."""
+    return False
+
+
+def gloo_enabled() -> bool:
+    """Whether our own engine (shared memory, tcp) moves the data of this job."""
+    return not mpi_enabled()
+
+
+def gloo_built() -> bool:
+    """Whether there is our own engine: always."""
+    return True
+
+
+def nccl_built() -> int:
+    """Version of NCCL; 0: not there."""
+    return 0
+
+
+def ddl_built() -> bool:
+    """An engine of Horovod's that is not there."""
+    return False
+
+
+def ccl_built() -> bool:
+    """An engine of Horovod's that is not there."""
+    return False
+
+
+def cuda_built() -> bool:
+    """Whether tensors are combined in GPU memory; now they go through the host."""
+    return False
+
+
+def rocm_built() -> bool:
+    """As :func:`cuda_built`, for AMD."""
+    return False
+
+
+def start_timeline(file_path: str, mark_cycles: bool = False) -> None:
+    """Writes a timeline for Perfetto from now on, on rank 0. At any time; operations go on meanwhile."""
+    _known(_native.rank())
+    _native.timeline_start(file_path, mark_cycles)
+
+
+def stop_timeline() -> None:
+    """Ends the timeline; returns when all is in the file."""
+    _known(_native.rank())
+    _native.timeline_stop()
+
+
+def stats() -> dict:
+    """Counters of this rank since ``init()``: operations, launches, bytes, rounds and more; see
+    ``rueda_stats`` in ``rueda.h``."""
+    return _native.stats()
+
+
+def orthogonality(name: Optional[str] = None) -> float:
+    """How much the ranks' gradients of the last Adasum differed, between 1 (orthogonal: every worker adds
+    something of its own) and 1/size (all equal: one worker would have done); opposed gradients give less.
+
+    ``name``: of one tensor; None: all of the last operations together. NaN before the first Adasum;
+    ``ValueError`` for a tensor that no Adasum has had.
+    """
+    return _native.orthogonality(name)

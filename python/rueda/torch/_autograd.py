@@ -1,0 +1,280 @@
+"""The operations with gradients, and inside ``torch.compile``.
+
+Backward: allreduce → the same allreduce; allgather → averaged allreduce, then our slice; broadcast →
+averaged allreduce on the root, zero elsewhere; reducescatter → allgather (times size for Sum); alltoall →
+alltoall with the received splits. A minimum or maximum gives its gradient to the ranks that had it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, List, Optional, Sequence, Tuple, Type, Union
+
+import torch
+
+from . import _library, _ops
+from .._basics import Average, Max, Min, Product, Sum
+from .._process_sets import ProcessSet, global_process_set
+from .compression import Compression, Compressor
+
+Splits = Optional[Union[torch.Tensor, Sequence[int]]]
+
+
+def _tracked(*tensors: torch.Tensor) -> bool:
+    return torch.is_grad_enabled() and any(getattr(each, "requires_grad", False) for each in tensors)
+
+
+def _allreduce_backward(
+    grad: torch.Tensor, source: torch.Tensor, result: torch.Tensor, op: int, scale: Tuple[float, float], process_set: ProcessSet
+) -> torch.Tensor:
+    if op in (Min, Max, Product):
+        total = _ops.submit_allreduce(grad, None, None, Sum, 1.0, 1.0, process_set).wait()
+        if op == Product:
+            return total * result / source
+        held = (source * scale[0] * scale[1] == result).to(grad.dtype)
+        holders = _ops.submit_allreduce(held, None, None, Sum, 1.0, 1.0, process_set).wait()
+        return total * held / holders * scale[0] * scale[1]
+    return _ops.submit_allreduce(grad, None, None, op, *scale, process_set).wait()
+
+
+class _Allreduce(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, tensor: torch.Tensor, name: Optional[str], op: int, prescale: float, postscale: float, process_set: ProcessSet) -> torch.Tensor:  # type: ignore[override]
+        result = _ops.submit_allreduce(tensor, None, name, op, prescale, postscale, process_set).wait()
+        ctx.op, ctx.scale, ctx.process_set = op, (prescale, postscale), process_set
+        if op in (Min, Max, Product):
+            ctx.save_for_backward(tensor, result)
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> Tuple[Optional[torch.Tensor], ...]:  # type: ignore[override]
+        source, result = ctx.saved_tensors or (grad, grad)
+        return (_allreduce_backward(grad, source, result, ctx.op, ctx.scale, ctx.process_set),) + (None,) * 5
+
+
+class _GroupedAllreduce(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, name: Optional[str], op: int, prescale: float, postscale: float, process_set: ProcessSet, *tensors: torch.Tensor) -> Tuple[torch.Tensor, ...]:  # type: ignore[override]
+        ctx.arguments = (op, prescale, postscale, process_set)
+        if op in (Min, Max, Product):
+            raise ValueError("grouped_allreduce has a gradient for Average, Sum and Adasum only")
+        return tuple(
+            _ops.submit_grouped_allreduce(tensors, None, name, op, prescale, postscale, process_set).wait()
+        )
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> Tuple[Optional[torch.Tensor], ...]:  # type: ignore[override]
+        results = _ops.submit_grouped_allreduce(grads, None, None, *ctx.arguments).wait()
+        return (None,) * 5 + tuple(results)
+
+
+class _Allgather(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, tensor: torch.Tensor, name: Optional[str], process_set: ProcessSet) -> torch.Tensor:  # type: ignore[override]
+        ctx.rows, ctx.process_set = tensor.shape[0] if tensor.dim() else 1, process_set
+        return _ops.allgather_async(tensor, name, process_set).wait()
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> Tuple[Optional[torch.Tensor], ...]:  # type: ignore[override]
+        total = _ops.submit_allreduce(grad, None, None, Average, 1.0, 1.0, ctx.process_set).wait()
+        rows = _ops.allgather_async(torch.tensor([ctx.rows]), None, ctx.process_set).wait().tolist()
+        start = sum(rows[: ctx.process_set.rank()])
+        return total[start : start + ctx.rows], None, None
+
+
+class _Broadcast(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, tensor: torch.Tensor, root_rank: int, name: Optional[str], process_set: ProcessSet) -> torch.Tensor:  # type: ignore[override]
+        ctx.root_rank, ctx.process_set = root_rank, process_set
+        return _ops.broadcast_async(tensor, root_rank, name, process_set).wait()
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> Tuple[Optional[torch.Tensor], ...]:  # type: ignore[override]
+        total = _ops.submit_allreduce(grad, None, None, Average, 1.0, 1.0, ctx.process_set).wait()
+        if ctx.process_set.ranks[ctx.process_set.rank()] != ctx.root_rank:
+            total = torch.zeros_like(total)
+        return total, None, None, None
+
+
+class _Alltoall(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, tensor: torch.Tensor, splits: Splits, name: Optional[str], process_set: ProcessSet) -> Tuple[torch.Tensor, torch.Tensor]:  # type: ignore[override]
+        output, received = _ops.alltoall_async(tensor, splits, name, process_set).wait()
+        ctx.received, ctx.process_set = received, process_set
+        ctx.mark_non_differentiable(received)
+        return output, received
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor, unused: Any) -> Tuple[Optional[torch.Tensor], ...]:  # type: ignore[override]
+        result, _ = _ops.alltoall_async(grad, ctx.received, None, ctx.process_set).wait()
+        return result, None, None, None
+
+
+class _Reducescatter(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, tensor: torch.Tensor, name: Optional[str], op: int, process_set: ProcessSet, prescale: float, postscale: float) -> torch.Tensor:  # type: ignore[override]
+        if op not in (Average, Sum):
+            raise ValueError("reducescatter has a gradient for Average and Sum only")
+        ctx.scale = prescale * postscale * (process_set.size() if op == Sum else 1)
+        ctx.process_set = process_set
+        return _ops.reducescatter_async(tensor, name, op, process_set, prescale, postscale).wait()
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> Tuple[Optional[torch.Tensor], ...]:  # type: ignore[override]
+        return (_ops.allgather_async(grad, None, ctx.process_set).wait() * ctx.scale,) + (None,) * 5
+
+
+# ---- What users call --------------------------------------------------------------------------------
+
+
+def allreduce(
+    tensor: torch.Tensor,
+    average: Optional[bool] = None,
+    name: Optional[str] = None,
+    compression: Type[Compressor] = Compression.none,
+    op: Optional[int] = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> torch.Tensor:
+    """Combines a tensor over all ranks (Average, unless ``op`` says otherwise); a new tensor, with
+    gradient. Blocks until all ranks have called it.
+
+    >>> import torch, rueda.torch as hvd
+    >>> hvd.init()
+    >>> hvd.allreduce(torch.ones(2), op=hvd.Average)
+    tensor([1., 1.])
+    """
+    op = _ops.resolve_op(average, op)
+    small, context = compression.compress(tensor)
+    if torch.compiler.is_compiling():
+        result = _library.allreduce(small, name, op, prescale_factor, postscale_factor, process_set)
+    elif _tracked(small):
+        result = _Allreduce.apply(small, name, op, prescale_factor, postscale_factor, process_set)
+    else:
+        result = _ops.submit_allreduce(
+            small, None, name, op, prescale_factor, postscale_factor, process_set
+        ).wait()
+    return compression.decompress(result, context)
+
+
+def grouped_allreduce(
+    tensors: Sequence[torch.Tensor],
+    average: Optional[bool] = None,
+    name: Optional[str] = None,
+    compression: Type[Compressor] = Compression.none,
+    op: Optional[int] = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> List[torch.Tensor]:
+    """Combines a list of tensors that run together or not at all; new tensors, with gradient."""
+    op = _ops.resolve_op(average, op)
+    if not tensors:
+        return []
+    pairs = [compression.compress(tensor) for tensor in tensors]
+    small = [pair[0] for pair in pairs]
+    arguments = (op, prescale_factor, postscale_factor, process_set)
+    if _tracked(*small):
+        results = list(_GroupedAllreduce.apply(name, *arguments, *small))
+    else:
+        results = _ops.submit_grouped_allreduce(small, None, name, *arguments).wait()
+    return [compression.decompress(result, pair[1]) for result, pair in zip(results, pairs)]
+
+
+def allgather(
+    tensor: torch.Tensor, name: Optional[str] = None, process_set: ProcessSet = global_process_set
+) -> torch.Tensor:
+    """The ranks' tensors one after the other along the first dimension, which may differ; with gradient."""
+    if torch.compiler.is_compiling():
+        return _library.allgather(tensor, name, process_set)
+    if _tracked(tensor):
+        return _Allgather.apply(tensor, name, process_set)
+    return _ops.allgather_async(tensor, name, process_set).wait()
+
+
+def grouped_allgather(
+    tensors: Sequence[torch.Tensor],
+    name: Optional[str] = None,
+    process_set: ProcessSet = global_process_set,
+) -> List[torch.Tensor]:
+    """The allgather of each tensor of a list; with gradient."""
+    if not _tracked(*tensors):
+        return _ops.grouped_allgather_async(tensors, name, process_set).wait()
+    names = _ops.member_names(name, len(tensors))
+    return [allgather(tensor, each, process_set) for tensor, each in zip(tensors, names)]
+
+
+def broadcast(
+    tensor: torch.Tensor,
+    root_rank: int,
+    name: Optional[str] = None,
+    process_set: ProcessSet = global_process_set,
+) -> torch.Tensor:
+    """The tensor of ``root_rank`` (a rank of the job, not of the set); with gradient."""
+    if torch.compiler.is_compiling():
+        return _library.broadcast(tensor, root_rank, name, process_set)
+    if _tracked(tensor):
+        return _Broadcast.apply(tensor, root_rank, name, process_set)
+    return _ops.broadcast_async(tensor, root_rank, name, process_set).wait()
+
+
+def alltoall(
+    tensor: torch.Tensor,
+    splits: Splits = None,
+    name: Optional[str] = None,
+    process_set: ProcessSet = global_process_set,
+) -> Union[torch.Tensor, Tuple[torch.Tensor, torch.Tensor]]:
+    """Sends ``splits[i]`` rows to rank i of the set and gives the rows received, by rank; with splits
+    given, also how many came from each. With gradient."""
+    if torch.compiler.is_compiling() and splits is None:
+        return _library.alltoall(tensor, name, process_set)
+    if _tracked(tensor):
+        output, received = _Alltoall.apply(tensor, splits, name, process_set)
+    else:
+        output, received = _ops.alltoall_async(tensor, splits, name, process_set).wait()
+    return output if splits is None else (output, received)
+
+
+def reducescatter(
+    tensor: torch.Tensor,
+    name: Optional[str] = None,
+    compression: Type[Compressor] = Compression.none,
+    op: int = Average,
+    process_set: ProcessSet = global_process_set,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+) -> torch.Tensor:
+    """Combines a tensor and gives each rank its share of the rows; with gradient."""
+    small, context = compression.compress(tensor)
+    if torch.compiler.is_compiling():
+        result = _library.reducescatter(small, name, op, prescale_factor, postscale_factor, process_set)
+    elif _tracked(small):
+        result = _Reducescatter.apply(small, name, op, process_set, prescale_factor, postscale_factor)
+    else:
+        result = _ops.reducescatter_async(
+            small, name, op, process_set, prescale_factor, postscale_factor
+        ).wait()
+    return compression.decompress(result, context)
+
+
+def grouped_reducescatter(
+    tensors: Sequence[torch.Tensor],
+    name: Optional[str] = None,
+    compression: Type[Compressor] = Compression.none,
+    op: int = Average,
+    process_set: ProcessSet = global_process_set,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+) -> List[torch.Tensor]:
+    """The reducescatter of each tensor of a list; with gradient."""
+    pairs = [compression.compress(tensor) for tensor in tensors]
+    small = [pair[0] for pair in pairs]
+    scales = (prescale_factor, postscale_factor)
+    if _tracked(*small):
+        names = _ops.member_names(name, len(small))
+        results = [
+            _Reducescatter.apply(each, own, op, process_set, *scales) for each, own in zip(small, names)
+        ]
+    else:
+        results = _ops.grouped_reducescatter_async(small, name, op, process_set, *scales).wait()
+    return [compression.decompress(result, pair[1]) for result, pair in zip(results, pairs)]
