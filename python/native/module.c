@@ -14,10 +14,11 @@ native *native_state(PyObject *module)
 
 PyObject *native_raise(native *state, rueda_status status)
 {
-    PyObject *kind = status == RUEDA_ERR_ARGUMENT || status == RUEDA_ERR_DUPLICATE ? PyExc_ValueError
-                     : status == RUEDA_ERR_STATE                                   ? state->state_error
-                     : status == RUEDA_ERR_MEMORY                                  ? PyExc_MemoryError
-                                                                                   : state->error;
+    PyObject *kind = status == RUEDA_ERR_ARGUMENT || status == RUEDA_ERR_DUPLICATE
+                         ? PyExc_ValueError
+                     : status == RUEDA_ERR_STATE  ? state->state_error
+                     : status == RUEDA_ERR_MEMORY ? PyExc_MemoryError
+                                                  : state->error;
     const char *text = rueda_error();
     PyErr_SetString(kind, *text == '\0' ? rueda_status_sentence(status) : text);
     return NULL;
@@ -70,10 +71,8 @@ static rueda_status run_init(const first_sets *sets, int32_t count)
                                         .set_count = count,
                                         .set_ranks = (const int32_t *const *)sets->ranks,
                                         .set_sizes = sets->sizes};
-    Py_BEGIN_ALLOW_THREADS
-    status = rueda_init(&options);
-    Py_END_ALLOW_THREADS
-    return status;
+    Py_BEGIN_ALLOW_THREADS status = rueda_init(&options);
+    Py_END_ALLOW_THREADS return status;
 }
 
 static PyObject *py_init(PyObject *module, PyObject *lists)
@@ -84,11 +83,13 @@ static PyObject *py_init(PyObject *module, PyObject *lists)
     if (count < 0)
         return NULL;
     if (count > MAX_FIRST_SETS)
-        return PyErr_Format(PyExc_ValueError, "%zd process sets are more than %d", count, MAX_FIRST_SETS);
+        return PyErr_Format(PyExc_ValueError, "%zd process sets are more than %d", count,
+                            MAX_FIRST_SETS);
     while (read < count &&
            (sets.ranks[read] = read_ranks(PyList_GetItem(lists, read), &sets.sizes[read])) != NULL)
         read++;
-    const rueda_status status = read == count ? run_init(&sets, (int32_t)count) : RUEDA_ERR_ARGUMENT;
+    const rueda_status status =
+        read == count ? run_init(&sets, (int32_t)count) : RUEDA_ERR_ARGUMENT;
     for (Py_ssize_t i = 0; i < read; i++)
         PyMem_Free(sets.ranks[i]);
     if (PyErr_Occurred())
@@ -107,14 +108,11 @@ static PyObject *py_shutdown(PyObject *module, PyObject *unused)
     state->closing = true;
     while (state->waiting > 0) { /* they leave at the end of their slice */
         const struct timespec nap = {0, CLOSE_PAUSE_MS * 1000000L};
-        Py_BEGIN_ALLOW_THREADS
-        nanosleep(&nap, NULL);
+        Py_BEGIN_ALLOW_THREADS nanosleep(&nap, NULL);
         Py_END_ALLOW_THREADS
     }
-    Py_BEGIN_ALLOW_THREADS
-    status = rueda_shutdown();
-    Py_END_ALLOW_THREADS
-    state->closing = false;
+    Py_BEGIN_ALLOW_THREADS status = rueda_shutdown();
+    Py_END_ALLOW_THREADS state->closing = false;
     request_reap(state);
     if (status != RUEDA_OK)
         return native_raise(state, status);
@@ -161,10 +159,8 @@ static PyObject *py_add_process_set(PyObject *module, PyObject *list)
     int32_t *ranks = read_ranks(list, &count);
     if (ranks == NULL || !native_open(state))
         return PyMem_Free(ranks), NULL;
-    Py_BEGIN_ALLOW_THREADS
-    status = rueda_add_process_set(ranks, count, &set);
-    Py_END_ALLOW_THREADS
-    PyMem_Free(ranks);
+    Py_BEGIN_ALLOW_THREADS status = rueda_add_process_set(ranks, count, &set);
+    Py_END_ALLOW_THREADS PyMem_Free(ranks);
     return status == RUEDA_OK ? PyLong_FromLong(set) : native_raise(state, status);
 }
 
@@ -175,11 +171,8 @@ static PyObject *py_remove_process_set(PyObject *module, PyObject *set)
     rueda_status status;
     if (PyErr_Occurred() || !native_open(state))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    status = rueda_remove_process_set(id);
-    Py_END_ALLOW_THREADS
-    if (status != RUEDA_OK)
-        return native_raise(state, status);
+    Py_BEGIN_ALLOW_THREADS status = rueda_remove_process_set(id);
+    Py_END_ALLOW_THREADS if (status != RUEDA_OK) return native_raise(state, status);
     Py_RETURN_NONE;
 }
 
@@ -217,8 +210,8 @@ static PyObject *py_set_ranks(PyObject *module, PyObject *set)
 
 typedef rueda_status (*operation)(const rueda_tensor *, const rueda_options *, rueda_request **);
 
-static const operation operations[] = {rueda_allreduce, rueda_allgather, rueda_broadcast, rueda_alltoall,
-                                       rueda_reducescatter};
+static const operation operations[] = {rueda_allreduce, rueda_allgather, rueda_broadcast,
+                                       rueda_alltoall, rueda_reducescatter};
 #define OPERATIONS (sizeof operations / sizeof operations[0])
 
 /* The name as UTF-8, valid as long as the object; NULL for None. */
@@ -303,7 +296,8 @@ static PyObject *py_submit_group(PyObject *module, PyObject *const *args, Py_ssi
         tensors[i] = infos[i].tensor;
     }
     const rueda_status status =
-        fine ? rueda_grouped_allreduce(tensors, (int32_t)size, &options, &request) : RUEDA_ERR_MEMORY;
+        fine ? rueda_grouped_allreduce(tensors, (int32_t)size, &options, &request)
+             : RUEDA_ERR_MEMORY;
     PyMem_Free(infos);
     PyMem_Free(tensors);
     if (PyErr_Occurred())
@@ -353,8 +347,8 @@ static PyObject *py_stats(PyObject *module, PyObject *unused)
         return native_raise(native_state(module), status);
 #define COUNT(field) #field, (unsigned long long)s.field
     return Py_BuildValue("{sKsKsKsKsKsKsKsd}", COUNT(operations), COUNT(launches), COUNT(bytes),
-                         COUNT(rounds), COUNT(control_messages), COUNT(announcements), COUNT(sleeps),
-                         "orthogonality", s.orthogonality);
+                         COUNT(rounds), COUNT(control_messages), COUNT(announcements),
+                         COUNT(sleeps), "orthogonality", s.orthogonality);
 }
 
 static PyObject *py_orthogonality(PyObject *module, PyObject *name)
@@ -364,7 +358,8 @@ static PyObject *py_orthogonality(PyObject *module, PyObject *name)
     if (!read_name(name, &text))
         return NULL;
     const rueda_status status = rueda_orthogonality(text, &value);
-    return status == RUEDA_OK ? PyFloat_FromDouble(value) : native_raise(native_state(module), status);
+    return status == RUEDA_OK ? PyFloat_FromDouble(value)
+                              : native_raise(native_state(module), status);
 }
 
 static PyObject *py_timeline_start(PyObject *module, PyObject *args)
@@ -391,14 +386,23 @@ static PyObject *py_timeline_stop(PyObject *module, PyObject *unused)
 /* ---- The module --------------------------------------------------------------------------------- */
 
 #define FAST(function) (PyCFunction)(void (*)(void))(function)
-#define NUMBER_METHOD(name) {#name, py_##name, METH_NOARGS, NULL}
+#define NUMBER_METHOD(name)                                                                        \
+    {                                                                                              \
+#name, py_##name, METH_NOARGS, NULL                                                        \
+    }
 
 static PyMethodDef functions[] = {
     {"init", py_init, METH_O, "init(process_sets: list of lists of ranks); blocks"},
     {"shutdown", py_shutdown, METH_NOARGS, "shutdown(); blocks"},
-    NUMBER_METHOD(rank), NUMBER_METHOD(size), NUMBER_METHOD(local_rank), NUMBER_METHOD(local_size),
-    NUMBER_METHOD(cross_rank), NUMBER_METHOD(cross_size), NUMBER_METHOD(is_homogeneous),
-    NUMBER_METHOD(is_initialized), NUMBER_METHOD(last_joined),
+    NUMBER_METHOD(rank),
+    NUMBER_METHOD(size),
+    NUMBER_METHOD(local_rank),
+    NUMBER_METHOD(local_size),
+    NUMBER_METHOD(cross_rank),
+    NUMBER_METHOD(cross_size),
+    NUMBER_METHOD(is_homogeneous),
+    NUMBER_METHOD(is_initialized),
+    NUMBER_METHOD(last_joined),
     {"generation", py_generation, METH_NOARGS, "How often init has succeeded."},
     {"version", py_version, METH_NOARGS, NULL},
     {"add_process_set", py_add_process_set, METH_O, "add_process_set(ranks) -> id; blocks"},
@@ -448,12 +452,9 @@ static int execute(PyObject *module)
 
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, execute}, {0, NULL}};
 
-static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT,
-                                        .m_name = "rueda._native",
-                                        .m_doc = "include/rueda.h for Python.",
-                                        .m_size = sizeof(native),
-                                        .m_methods = functions,
-                                        .m_slots = slots};
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,    .m_name = "rueda._native", .m_doc = "include/rueda.h for Python.",
+    .m_size = sizeof(native), .m_methods = functions,    .m_slots = slots};
 
 PyMODINIT_FUNC PyInit__native(void)
 {

@@ -35,8 +35,7 @@ typedef struct bucket {
 } bucket;
 
 typedef struct reducer {
-    PyObject_HEAD
-    native *state;
+    PyObject_HEAD native *state;
     slot *slots;
     Py_ssize_t slot_count;
     bucket *buckets;
@@ -50,8 +49,7 @@ typedef struct reducer {
 } reducer;
 
 typedef struct hook {
-    PyObject_HEAD
-    reducer *owner;
+    PyObject_HEAD reducer *owner;
     Py_ssize_t index;
 } hook;
 
@@ -132,12 +130,12 @@ static bool make_all(reducer *r, PyObject *slots, PyObject *buckets)
 
 static PyObject *new_reducer(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
-    static char *names[] = {"state", "slots", "buckets", "begin", "slow", "full", "task_id",
-                            "may_go_on", NULL};
+    static char *names[] = {"state", "slots",   "buckets",   "begin", "slow",
+                            "full",  "task_id", "may_go_on", NULL};
     PyObject *module, *slots, *buckets, *begin, *slow, *full, *task_id;
     int may_go_on;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO!O!OOOOp", names, &module, &PyList_Type, &slots,
-                                     &PyList_Type, &buckets, &begin, &slow, &full, &task_id,
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO!O!OOOOp", names, &module, &PyList_Type,
+                                     &slots, &PyList_Type, &buckets, &begin, &slow, &full, &task_id,
                                      &may_go_on))
         return NULL;
     allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
@@ -231,7 +229,8 @@ static bool begin_task(reducer *r)
 
 static bool same_layout(const dl_tensor *a, const dl_tensor *b)
 {
-    if (a->ndim != b->ndim || memcmp(&a->type, &b->type, sizeof a->type) != 0 || a->device != b->device)
+    if (a->ndim != b->ndim || memcmp(&a->type, &b->type, sizeof a->type) != 0 ||
+        a->device != b->device)
         return false;
     for (int i = 0; i < a->ndim; i++)
         if (a->shape[i] != b->shape[i] || (a->shape[i] != 1 && a->strides[i] != b->strides[i]))
@@ -265,10 +264,18 @@ static void write_flag(const bucket *b, char *flag, bool present)
     const float single = present;
     const double large = present;
     switch (b->info.tensor.dtype) {
-    case RUEDA_F16: memcpy(flag, &half, sizeof half); break;
-    case RUEDA_BF16: memcpy(flag, &brain, sizeof brain); break;
-    case RUEDA_F64: memcpy(flag, &large, sizeof large); break;
-    default: memcpy(flag, &single, sizeof single); break;
+    case RUEDA_F16:
+        memcpy(flag, &half, sizeof half);
+        break;
+    case RUEDA_BF16:
+        memcpy(flag, &brain, sizeof brain);
+        break;
+    case RUEDA_F64:
+        memcpy(flag, &large, sizeof large);
+        break;
+    default:
+        memcpy(flag, &single, sizeof single);
+        break;
     }
 }
 
@@ -318,17 +325,27 @@ static bool arrive(reducer *r, slot *s, bool present)
 static bool count_pass(reducer *r, slot *s)
 {
     if (s->passes_left <= 0 && !r->may_go_on)
-        PyErr_SetString(PyExc_AssertionError,
-                        "gradients were computed more than backward_passes_per_step times before "
-                        "step(): raise backward_passes_per_step, or call step() or zero_grad() first");
+        PyErr_SetString(
+            PyExc_AssertionError,
+            "gradients were computed more than backward_passes_per_step times before "
+            "step(): raise backward_passes_per_step, or call step() or zero_grad() first");
     else if (s->passes_left > 0)
         s->passes_left--;
     return s->passes_left <= 0 && !PyErr_Occurred();
 }
 
+static bool take_slowly(reducer *r, Py_ssize_t index, PyObject *parameter)
+{
+    PyObject *result = PyObject_CallFunction(r->slow, "nO", index, parameter);
+    Py_XDECREF(result);
+    return result != NULL;
+}
+
 static bool run_hook(reducer *r, Py_ssize_t index, PyObject *parameter)
 {
     slot *s = &r->slots[index];
+    if (r->generation != r->state->generation)
+        return take_slowly(r, index, parameter); /* Python starts over in the new job */
     if (!count_pass(r, s))
         return !PyErr_Occurred();
     if (!begin_task(r))
@@ -336,12 +353,8 @@ static bool run_hook(reducer *r, Py_ssize_t index, PyObject *parameter)
     const int taken = s->view == NULL || s->arrived ? 0 : take_gradient(r, s, parameter);
     if (taken < 0)
         return false;
-    if (taken == 0 && !s->arrived) {
-        PyObject *result = PyObject_CallFunction(r->slow, "nO", index, parameter);
-        Py_XDECREF(result);
-        if (result == NULL)
-            return false;
-    }
+    if (taken == 0 && !s->arrived && !take_slowly(r, index, parameter))
+        return false;
     return arrive(r, s, true);
 }
 
@@ -521,12 +534,14 @@ static PyMethodDef methods[] = {
     {"arrive", arrive_method, METH_VARARGS,
      "arrive(slot, present)\n\nSays that a slot's place in its bucket is filled; submits a full bucket. "
      "`present`: this rank has a gradient there."},
-    {"missing", missing_method, METH_NOARGS, "missing() -> list\n\nSlots that have not arrived in this round."},
+    {"missing", missing_method, METH_NOARGS,
+     "missing() -> list\n\nSlots that have not arrived in this round."},
     {"finish", finish_method, METH_NOARGS,
      "finish() -> list\n\nBlocks until all buckets of the round have been combined, and ends the round. "
      "The slots for which no rank had a gradient."},
     {"passes_left", passes_method, METH_O, "passes_left(slot) -> int"},
-    {"reset", reset_method, METH_O, "reset(passes)\n\nBackward passes until gradients are combined."},
+    {"reset", reset_method, METH_O,
+     "reset(passes)\n\nBackward passes until gradients are combined."},
     {NULL, NULL, 0, NULL}};
 
 static PyGetSetDef properties[] = {
@@ -534,14 +549,15 @@ static PyGetSetDef properties[] = {
     {"open", get_open, NULL, "Whether gradients have arrived that finish() has not seen.", NULL},
     {NULL, NULL, NULL, NULL, NULL}};
 
-static PyType_Slot reducer_slots[] = {{Py_tp_new, new_reducer},
-                                      {Py_tp_dealloc, dealloc},
-                                      {Py_tp_traverse, traverse},
-                                      {Py_tp_clear, clear},
-                                      {Py_tp_methods, methods},
-                                      {Py_tp_getset, properties},
-                                      {Py_tp_doc, "Gradients of one optimizer on their way; see reducer.c."},
-                                      {0, NULL}};
+static PyType_Slot reducer_slots[] = {
+    {Py_tp_new, new_reducer},
+    {Py_tp_dealloc, dealloc},
+    {Py_tp_traverse, traverse},
+    {Py_tp_clear, clear},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, properties},
+    {Py_tp_doc, "Gradients of one optimizer on their way; see reducer.c."},
+    {0, NULL}};
 
 PyType_Spec reducer_spec = {.name = "rueda._native.Reducer",
                             .basicsize = sizeof(reducer),
@@ -555,5 +571,6 @@ static PyType_Slot hook_slots[] = {{Py_tp_dealloc, dealloc_hook},
 
 PyType_Spec hook_spec = {.name = "rueda._native.Hook",
                          .basicsize = sizeof(hook),
-                         .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                         .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC |
+                                  Py_TPFLAGS_DISALLOW_INSTANTIATION,
                          .slots = hook_slots};

@@ -11,8 +11,7 @@
 #define WAIT_SLICE_MS 50
 
 typedef struct request {
-    PyObject_HEAD
-    native *state; /* lives as long as the module, which is never unloaded */
+    PyObject_HEAD native *state; /* lives as long as the module, which is never unloaded */
     rueda_request *request;
     PyObject *keep; /* what the engine may touch; NULL when the request has ended */
     rueda_dtype dtype;
@@ -60,12 +59,11 @@ bool request_wait(native *state, rueda_request *pending, double seconds, rueda_s
 {
     double left_ms = seconds < 0 ? -1 : seconds * 1000;
     for (;;) {
-        const int64_t slice = left_ms >= 0 && left_ms < WAIT_SLICE_MS ? (int64_t)left_ms : WAIT_SLICE_MS;
+        const int64_t slice =
+            left_ms >= 0 && left_ms < WAIT_SLICE_MS ? (int64_t)left_ms : WAIT_SLICE_MS;
         state->waiting++;
-        Py_BEGIN_ALLOW_THREADS
-        *status = rueda_wait(pending, slice);
-        Py_END_ALLOW_THREADS
-        state->waiting--;
+        Py_BEGIN_ALLOW_THREADS *status = rueda_wait(pending, slice);
+        Py_END_ALLOW_THREADS state->waiting--;
         if (*status != RUEDA_PENDING)
             return true;
         if (PyErr_CheckSignals() != 0)
@@ -169,11 +167,13 @@ static PyMethodDef methods[] = {
      "wait(seconds=-1) -> bool\n\nBlocks until the operation has ended, without the interpreter's "
      "lock, at most so many seconds (negative: no limit). False: the time is up, wait again. Raises "
      "what the operation has ended with; Ctrl-C interrupts."},
-    {"poll", poll_method, METH_NOARGS, "poll() -> bool\n\nWhether the operation has ended. Never blocks."},
+    {"poll", poll_method, METH_NOARGS,
+     "poll() -> bool\n\nWhether the operation has ended. Never blocks."},
     {"output", output_method, METH_NOARGS,
      "output() -> (capsule, shape, received_splits)\n\nThe output that the library has allocated, once: "
      "its bytes as a DLPack capsule, its shape, and for alltoall the rows received from each rank."},
-    {"output_bytes", output_bytes_method, METH_NOARGS, "output_bytes() -> bytes\n\nThe same, copied."},
+    {"output_bytes", output_bytes_method, METH_NOARGS,
+     "output_bytes() -> bytes\n\nThe same, copied."},
     {NULL, NULL, 0, NULL}};
 
 static PyType_Slot slots[] = {{Py_tp_dealloc, dealloc},

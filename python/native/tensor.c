@@ -10,10 +10,12 @@ typedef struct type_row {
 } type_row;
 
 static const type_row type_rows[] = {
-    {{DL_BOOL, 8, 1}, RUEDA_BOOL}, {{DL_UINT, 8, 1}, RUEDA_U8},     {{DL_INT, 8, 1}, RUEDA_I8},
-    {{DL_UINT, 16, 1}, RUEDA_U16}, {{DL_INT, 16, 1}, RUEDA_I16},    {{DL_INT, 32, 1}, RUEDA_I32},
-    {{DL_INT, 64, 1}, RUEDA_I64},  {{DL_FLOAT, 16, 1}, RUEDA_F16},  {{DL_BFLOAT, 16, 1}, RUEDA_BF16},
-    {{DL_FLOAT, 32, 1}, RUEDA_F32}, {{DL_FLOAT, 64, 1}, RUEDA_F64},
+    {{DL_BOOL, 8, 1}, RUEDA_BOOL},    {{DL_UINT, 8, 1}, RUEDA_U8},
+    {{DL_INT, 8, 1}, RUEDA_I8},       {{DL_UINT, 16, 1}, RUEDA_U16},
+    {{DL_INT, 16, 1}, RUEDA_I16},     {{DL_INT, 32, 1}, RUEDA_I32},
+    {{DL_INT, 64, 1}, RUEDA_I64},     {{DL_FLOAT, 16, 1}, RUEDA_F16},
+    {{DL_BFLOAT, 16, 1}, RUEDA_BF16}, {{DL_FLOAT, 32, 1}, RUEDA_F32},
+    {{DL_FLOAT, 64, 1}, RUEDA_F64},
 };
 #define TYPE_ROWS (sizeof type_rows / sizeof type_rows[0])
 
@@ -153,10 +155,8 @@ static PyObject *lend(const rueda_output *output, rueda_dtype dtype, bool shared
     if (l == NULL)
         return PyErr_NoMemory();
     *l = (loan){.output = *output, .shared = shared};
-    l->managed.tensor = (dl_tensor){.data = output->data,
-                                    .device = DL_CPU,
-                                    .ndim = output->ndim,
-                                    .shape = l->output.shape};
+    l->managed.tensor = (dl_tensor){
+        .data = output->data, .device = DL_CPU, .ndim = output->ndim, .shape = l->output.shape};
     for (size_t i = 0; i < TYPE_ROWS; i++)
         if (type_rows[i].dtype == dtype)
             l->managed.tensor.type = type_rows[i].type;

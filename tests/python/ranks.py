@@ -25,7 +25,7 @@ import tempfile
 import time
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import pytest
 
@@ -199,9 +199,18 @@ class Finished:
         return f"code {self.code}\n--- out\n{self.out}\n--- err\n{self.err}"
 
 
-def start_script(size: int, script: Path, *arguments: str, env: Mapping[str, str] = {}) -> subprocess.Popen:
-    """Starts a Python script on ``size`` ranks; its own process group. For tests that send signals."""
-    command = [program(), "run", "-np", str(size), sys.executable, str(script), *arguments]
+def horovodrun() -> Tuple[str, ...]:
+    """The launcher under its other name; give it to ``run_script`` as ``launcher``."""
+    return ("env", f"RUEDA_PROGRAM={program()}", sys.executable, "-m", "horovod.runner.launch")
+
+
+def start_script(
+    size: int, script: Path, *arguments: str, env: Mapping[str, str] = {}, launcher: Sequence[str] = ()
+) -> subprocess.Popen:
+    """Starts a Python script on ``size`` ranks; its own process group. For tests that send signals.
+    ``launcher``: another one than ``rueda run``, with its options."""
+    starts = launcher or (program(), "run")
+    command = [*starts, "-np", str(size), sys.executable, str(script), *arguments]
     return subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -214,10 +223,15 @@ def start_script(size: int, script: Path, *arguments: str, env: Mapping[str, str
 
 
 def run_script(
-    size: int, script: Path, *arguments: str, timeout: float = CASE_SECONDS, env: Mapping[str, str] = {}
+    size: int,
+    script: Path,
+    *arguments: str,
+    timeout: float = CASE_SECONDS,
+    env: Mapping[str, str] = {},
+    launcher: Sequence[str] = (),
 ) -> Finished:
     """Runs a Python script on ``size`` ranks and waits for it; fails after ``timeout`` seconds."""
-    process = start_script(size, script, *arguments, env=env)
+    process = start_script(size, script, *arguments, env=env, launcher=launcher)
     try:
         out, err = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
