@@ -2,11 +2,26 @@
 #include "cli/commands.h"
 #include "cli/job_file/job_run.h"
 #include "cli/job_file/options_file.h"
+#include "cli/mpirun.h"
 #include "cli/run_compat.h"
 #include "cli/run_options.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+/* What mpirun does itself, in its own way. */
+static int run_by_mpirun(const run_options *o)
+{
+    const launch_output *out = &o->launch.output;
+    if (out->json || out->json_file != NULL || out->directory != NULL || o->launch.timeout_s > 0)
+        return options_complain("run",
+                                "--json, --json-file, --output-filename and --timeout do not "
+                                "go with --mpi; see --mpi-args");
+    return mpirun_become(&(mpirun_options){.launch = &o->launch,
+                                           .program = o->mpirun,
+                                           .arguments = o->mpi_arguments,
+                                           .dry_run = o->dry_run});
+}
 
 static int run(run_options *o, int argc, char **argv, int next)
 {
@@ -19,6 +34,10 @@ static int run(run_options *o, int argc, char **argv, int next)
     const launch_step step = {.command = argv + next};
     o->launch.steps = &step;
     o->launch.step_count = 1;
+    if (o->mpi)
+        return run_by_mpirun(o);
+    if (o->mpirun != NULL || o->mpi_arguments != NULL)
+        return options_complain("run", "--mpirun and --mpi-args go with --mpi");
     if (o->dry_run)
         return launch_dry_run(&o->launch);
     return o->horovodrun ? run_compat_launch(o) : launch_job(&o->launch);
@@ -34,6 +53,9 @@ static int run_file(run_options *o, const char *path, int argc, char **argv, int
 {
     if (next < argc)
         return options_complain("run", "a job file takes no arguments: what is %s?", argv[next]);
+    if (o->mpi)
+        return options_complain("run", "--mpi does not go with a job file yet; %s runs without it",
+                                path);
     if (o->ranks > 0)
         return options_complain("run", "-np does not go with a job file: %s says how many workers",
                                 path);

@@ -33,7 +33,6 @@ static const struct {
 /* What horovodrun knows and we do not, yet. */
 #define ELASTIC "elastic jobs are not built yet"
 #define AUTOTUNE "automatic tuning is not built yet"
-#define MPI "MPI is not built yet; ranks find each other without it"
 static const option absent[] = {
     {"--min-np", NULL, ELASTIC, OPTION_ABSENT, NULL, 0, 0},
     {"--min-num-proc", NULL, ELASTIC, OPTION_ABSENT, NULL, 0, 0},
@@ -50,10 +49,9 @@ static const option absent[] = {
     {"--autotune-steps-per-sample", NULL, AUTOTUNE, OPTION_ABSENT, NULL, 0, 0},
     {"--autotune-bayes-opt-max-samples", NULL, AUTOTUNE, OPTION_ABSENT, NULL, 0, 0},
     {"--autotune-gaussian-process-noise", NULL, AUTOTUNE, OPTION_ABSENT, NULL, 0, 0},
-    {"--mpi", NULL, MPI, OPTION_ABSENT, NULL, 0, 0},
-    {"--mpi-args", NULL, MPI, OPTION_ABSENT, NULL, 0, 0},
-    {"--mpi-threads-disable", NULL, MPI, OPTION_ABSENT, NULL, 0, 0},
-    {"--jsrun", NULL, MPI, OPTION_ABSENT, NULL, 0, 0},
+    {"--mpi-threads-disable", NULL, "rueda has a thread of its own, and MPI must bear it",
+     OPTION_ABSENT, NULL, 0, 0},
+    {"--jsrun", NULL, "jsrun is not built yet; see --mpi", OPTION_ABSENT, NULL, 0, 0},
     {"--binding-args", NULL, "write --bind instead", OPTION_ABSENT, NULL, 0, 0},
     {"--thread-affinity", NULL, "binding single threads is not built yet; see --bind",
      OPTION_ABSENT, NULL, 0, 0},

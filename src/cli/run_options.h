@@ -12,6 +12,8 @@
 typedef struct run_options {
     launch_options launch; /* all but the steps; points into what follows */
     bool dry_run, check_build;
+    bool mpi; /* mpirun starts the ranks */
+    const char *mpirun, *mpi_arguments;
     bool horovodrun; /* a failure is also told in horovodrun's words */
 
     /* As written. */

@@ -177,7 +177,7 @@ static void disagree_in_set(int rank, int size, const void *argument)
     (void)size, (void)argument;
     const int32_t members[] = {1, 2};
     const int32_t *const lists[] = {members};
-    const rueda_init_options options = {sizeof options, 1, lists, &(int32_t){2}};
+    const rueda_init_options options = {sizeof options, 1, lists, &(int32_t){2}, NULL};
     CHECK_OK(rueda_init(&options));
     if (rank > 0) {
         const int64_t shape[] = {2};

@@ -19,6 +19,11 @@ int job_run(const char *path, const launch_options *base, bool dry)
     return complain(path);
 }
 
+int submit_command(int argc, char **argv)
+{
+    return environment_command(argc, argv);
+}
+
 int environment_command(int argc, char **argv)
 {
     (void)argc;

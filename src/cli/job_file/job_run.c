@@ -21,13 +21,12 @@
 
 /* ---- The file ---------------------------------------------------------------------------------- */
 
-/* False: what is wrong was said. */
-static bool read_job(const char *path, job_file *job)
+bool job_read(const char *command, const char *path, job_file *job)
 {
     size_t bytes;
     char *text = job_read_whole(path, &bytes);
     if (text == NULL) {
-        options_complain("run", "cannot read %s: %s", path, strerror(errno));
+        options_complain(command, "cannot read %s: %s", path, strerror(errno));
         return false;
     }
     job_complaints complaints = {0};
@@ -258,7 +257,7 @@ static int run_job(const char *path, job_file *job, const launch_options *base, 
 int job_run(const char *path, const launch_options *base, bool dry)
 {
     job_file job = {0};
-    const int code = read_job(path, &job) ? run_job(path, &job, base, dry) : EXIT_USAGE;
+    const int code = job_read("run", path, &job) ? run_job(path, &job, base, dry) : EXIT_USAGE;
     job_free(&job);
     return code;
 }
