@@ -7,13 +7,16 @@ BUILD = tools/build.sh
 RUEDA = build/release/rueda
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test bench install uninstall docs format lint clean
+.PHONY: help build wheel demo test test-long bench install uninstall docs format lint clean
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 18
 
 build: ## the library and the program, in build/release
 	@$(BUILD) release
+
+wheel: ## the Python package, dist/rueda-*.whl
+	@tools/wheel.sh
 
 demo: ## trains MNIST on 4 workers, Adasum beside averaging; about a minute
 	@tools/deps.sh demo
@@ -22,6 +25,9 @@ demo: ## trains MNIST on 4 workers, Adasum beside averaging; about a minute
 
 test: ## everything: all suites, sanitizers, style, docs
 	@tools/test.sh
+
+test-long: ## what takes longer: every step of a plan fails, hundreds of random deaths, minutes of fuzzing
+	@tools/test.sh long
 
 bench: build ## the measurements of bench/README.md, about 4 minutes
 	@bench/run.sh $(RUEDA)
@@ -41,5 +47,5 @@ format: ## all C files, by .clang-format
 lint: build ## clang-tidy
 	@tools/lint.sh
 
-clean: ## removes build/
-	rm -rf build
+clean: ## removes build/ and dist/
+	rm -rf build dist

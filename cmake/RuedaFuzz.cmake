@@ -1,10 +1,12 @@
 # Fuzzers: programs that feed parsers with bytes from outside whatever libFuzzer comes up with, under
 # AddressSanitizer and UndefinedBehaviorSanitizer. As tests they run RUEDA_FUZZ_SECONDS each, from the
-# same seed; for hours, run one from the build's tests/fuzz/ with the folder of a corpus.
+# same seed, and RUEDA_FUZZ_LONG_SECONDS from any in `make test-long`; for hours, run one from the build's
+# tests/fuzz/ with the folder of a corpus.
 #
 # libFuzzer is clang's, so fuzzers are built by clang whatever builds the rest.
 
 set(RUEDA_FUZZ_SECONDS 3 CACHE STRING "Seconds each fuzzer runs as a test")
+set(RUEDA_FUZZ_LONG_SECONDS 300 CACHE STRING "Seconds each fuzzer runs as a long test")
 set(RUEDA_FUZZ_FLAGS -std=c11 -D_GNU_SOURCE -g -O1 -fno-omit-frame-pointer
     -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all)
 
@@ -47,13 +49,17 @@ function(rueda_add_fuzzer name)
         COMMAND ${RUEDA_FUZZ_CLANG} ${RUEDA_FUZZ_FLAGS} -Wall -Wextra -I${PROJECT_SOURCE_DIR}/src
             -I${PROJECT_SOURCE_DIR}/include -isystem ${SODIUM_INCLUDE} ${sources} ${arg_LIBRARIES} -lm -pthread -o ${program})
     add_custom_target(build_${name} ALL DEPENDS ${program})
-    math(EXPR limit "${RUEDA_FUZZ_SECONDS} + 60")
     set(start)
     if(arg_SEEDS)
         list(JOIN arg_SEEDS "," seeds)
         file(WRITE ${program}.seeds "${seeds}")
         set(start -seed_inputs=@${program}.seeds)
     endif()
-    rueda_test(NAME ${name} TIMEOUT ${limit} LABELS fuzz COMMAND ${program} -seed=1 -timeout=10
-        -rss_limit_mb=1024 -max_total_time=${RUEDA_FUZZ_SECONDS} -error_exitcode=1 -verbosity=0 ${start})
+    set(fuzz ${program} -timeout=10 -rss_limit_mb=1024 -error_exitcode=1 -verbosity=0 ${start})
+    math(EXPR limit "${RUEDA_FUZZ_SECONDS} + 60")
+    rueda_test(NAME ${name} TIMEOUT ${limit} LABELS fuzz
+        COMMAND ${fuzz} -seed=1 -max_total_time=${RUEDA_FUZZ_SECONDS})
+    math(EXPR limit "${RUEDA_FUZZ_LONG_SECONDS} + 60")
+    rueda_test(NAME ${name}.long TIMEOUT ${limit} LABELS fuzz long
+        COMMAND ${fuzz} -max_total_time=${RUEDA_FUZZ_LONG_SECONDS})
 endfunction()

@@ -2,15 +2,15 @@
 # The library rueda_jobs is what the program and the tests share.
 
 find_path(YAML_INCLUDE yaml.h)
-find_library(YAML_LIBRARY yaml)
+rueda_find_library(YAML_LIBRARY yaml)
 if(YAML_INCLUDE AND YAML_LIBRARY)
-    file(GLOB JOB_SOURCES CONFIGURE_DEPENDS src/cli/job_file/*.c)
+    file(GLOB JOB_SOURCES CONFIGURE_DEPENDS src/cli/job_file/*.c src/cli/submit/*.c)
     list(FILTER JOB_SOURCES EXCLUDE REGEX "_test\\.c$|/absent\\.c$")
     add_library(rueda_jobs STATIC ${JOB_SOURCES})
     target_include_directories(rueda_jobs SYSTEM PRIVATE ${YAML_INCLUDE})
     target_link_libraries(rueda_jobs PUBLIC rueda_launch ${YAML_LIBRARY})
     target_link_libraries(rueda_program PRIVATE rueda_jobs)
 else()
-    message(STATUS "libyaml (package libyaml-dev) is not installed: rueda run reads no job files")
+    message(STATUS "libyaml (package libyaml-dev) is not installed: no job files, no rueda submit")
     target_sources(rueda_program PRIVATE src/cli/job_file/absent.c)
 endif()

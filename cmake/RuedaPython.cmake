@@ -10,10 +10,26 @@ target_include_directories(rueda_native SYSTEM PRIVATE ${Python_INCLUDE_DIRS})
 target_compile_options(rueda_native PRIVATE -Wno-pedantic)
 set_target_properties(rueda_native PROPERTIES
     PREFIX "" OUTPUT_NAME _native SUFFIX .abi3.so INSTALL_RPATH "$ORIGIN/lib")
+# A wheel holds no links, so the library is one file, by the name that programs ask for.
+set_target_properties(rueda PROPERTIES VERSION ${PROJECT_VERSION_MAJOR} INSTALL_RPATH "$ORIGIN")
 
 install(TARGETS rueda_native LIBRARY DESTINATION rueda COMPONENT python)
 install(TARGETS rueda LIBRARY DESTINATION rueda/lib COMPONENT python NAMELINK_SKIP)
 install(FILES include/rueda.h DESTINATION rueda/include COMPONENT python)
-if(DEFINED SKBUILD_SCRIPTS_DIR)
+
+# The program goes to the scripts as it is: it needs nothing beside it, and starts at once. With shared
+# libraries to find it must lie in the package, and a script of the interpreter's goes there in its place.
+if(DEFINED SKBUILD_SCRIPTS_DIR AND NOT RUEDA_BUNDLED)
     install(TARGETS rueda_program RUNTIME DESTINATION ${SKBUILD_SCRIPTS_DIR} COMPONENT python)
+elseif(DEFINED SKBUILD_SCRIPTS_DIR)
+    message(STATUS "no archives of ${RUEDA_BUNDLED}: the wheel carries the shared libraries")
+    set_target_properties(rueda_program PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
+    install(TARGETS rueda_program RUNTIME DESTINATION rueda/bin COMPONENT python)
+    install(PROGRAMS cmake/rueda-script.py DESTINATION ${SKBUILD_SCRIPTS_DIR} RENAME rueda COMPONENT python)
+    foreach(library ${RUEDA_BUNDLED})
+        get_filename_component(library ${library} REALPATH)
+        execute_process(COMMAND ${CMAKE_OBJDUMP} -p ${library} OUTPUT_VARIABLE headers)
+        string(REGEX MATCH "SONAME +([^ \n]+)" found "${headers}")
+        install(FILES ${library} DESTINATION rueda/lib RENAME ${CMAKE_MATCH_1} COMPONENT python)
+    endforeach()
 endif()

@@ -3,12 +3,19 @@
 #
 #     /* ctest: threads timeout=300 ranks=1,2,4 */
 #
-# threads     label: also run under ThreadSanitizer
 # timeout=N   seconds until the test counts as hung (default 120)
 # ranks=A,B   run under `rueda run -np`, once for each number of ranks, as x_test.np2
+# threads     a label, as below
 #
 # A folder tests/<folder>/ with a CMakeLists.txt registers its tests there instead. Folders are
 # labels, so `ctest -L plan` and `ctest -L cli` work. Exit code 77 means skipped.
+#
+# Other labels say in which tiers a test runs; the test presets in CMakePresets.json choose by them:
+#
+# threads     also with ThreadSanitizer
+# again       a test in one more form, which runs no other code: not with sanitizers
+# long        takes minutes: only by `make test-long`
+# waits       mostly sleeps: two of them share a processor
 
 # Only the tests need cmocka; without it the library and the program still build.
 find_path(CMOCKA_INCLUDE cmocka.h)
@@ -18,6 +25,8 @@ set(RUEDA_TEST_TIMEOUT 120)
 set(RUEDA_TEST_SKIPPED 77)
 
 # rueda_test(NAME name [TIMEOUT seconds] [RANKS n] LABELS label... COMMAND command...)
+# Processors are counted in halves: tools/test.sh gives ctest two jobs for each. What may take long
+# starts first, so that nothing is left for the end.
 function(rueda_test)
     cmake_parse_arguments(arg "" "NAME;TIMEOUT;RANKS" "LABELS;COMMAND" ${ARGN})
     if(NOT arg_TIMEOUT)
@@ -26,9 +35,13 @@ function(rueda_test)
     if(NOT arg_RANKS)
         set(arg_RANKS 1)
     endif()
+    math(EXPR halves "2 * ${arg_RANKS}")
+    if(waits IN_LIST arg_LABELS)
+        set(halves 1)
+    endif()
     add_test(NAME ${arg_NAME} COMMAND ${arg_COMMAND})
     set_tests_properties(${arg_NAME} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}"
-        PROCESSORS ${arg_RANKS} SKIP_RETURN_CODE ${RUEDA_TEST_SKIPPED} ENVIRONMENT
+        PROCESSORS ${halves} COST ${arg_TIMEOUT} SKIP_RETURN_CODE ${RUEDA_TEST_SKIPPED} ENVIRONMENT
         "TEST_PROGRAM=$<TARGET_FILE:rueda_program>;UBSAN_OPTIONS=print_stacktrace=1;TSAN_OPTIONS=halt_on_error=1")
 endfunction()
 
@@ -41,7 +54,7 @@ function(rueda_read_test_comment source prefix)
     string(REGEX MATCH "ranks=([0-9,]+)" found "${line}")
     string(REPLACE "," ";" ranks "${CMAKE_MATCH_1}")
     set(${prefix}_RANKS "${ranks}" PARENT_SCOPE)
-    string(REGEX MATCHALL "threads" labels "${line}")
+    string(REGEX MATCHALL "threads|waits" labels "${line}")
     set(${prefix}_LABELS "${labels}" PARENT_SCOPE)
 endfunction()
 
@@ -69,7 +82,7 @@ endfunction()
 function(rueda_add_all_tests)
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS src/*_test.c)
     if(NOT TARGET rueda_jobs)
-        list(FILTER sources EXCLUDE REGEX "/cli/job_file/")
+        list(FILTER sources EXCLUDE REGEX "/cli/(job_file|submit)/")
     endif()
     file(GLOB folders CONFIGURE_DEPENDS tests/*)
     foreach(folder ${folders})

@@ -206,10 +206,14 @@ typedef struct rueda_init_options {
     int32_t set_count;               /* process sets to make at once, the same on all ranks */
     const int32_t *const *set_ranks; /* set_count lists of global ranks */
     const int32_t *set_sizes;        /* their lengths */
+    const void *mpi_communicator; /* the address of an MPI_Comm of the application's own MPI, which
+                                        must have MPI_THREAD_MULTIPLE: its ranks are the job, in its
+                                        order. Read, duplicated, never freed. NULL: the environment
+                                        says who we are */
 } rueda_init_options;
 
-/* Joins the job that the environment describes (`rueda run` sets it); a process started alone is a
- * job of one rank. Blocks until all ranks have called it, at most RUEDA_START_TIMEOUT seconds. The
+/* Joins the job that the environment describes (`rueda run` and mpirun set it), or a communicator; a
+ * process started alone is a job of one rank. Blocks until all ranks have called it, at most RUEDA_START_TIMEOUT seconds. The
  * sets asked for get the ids 1, 2, … in their order. May be called again after rueda_shutdown; all
  * ranks then form a new generation. Not thread-safe against itself and rueda_shutdown.
  * ERR_STATE: already initialised. ERR_CONFIG: a setting is wrong or differs between ranks. */

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Makes sure that what the build and the tests need is there: installs it when root on a system with
 # apt, otherwise says in one line what to install. Quiet when nothing is missing. `deps.sh demo` also
-# looks for what the examples need, `deps.sh test` for what the tests need beside that.
+# looks for what the examples need, `deps.sh test` for what the tests need beside that, `deps.sh wheel` for
+# what the Python package needs.
 set -eu
 
 missing=
@@ -27,6 +28,10 @@ module() { # module NAME: the system's Python has it
     /usr/bin/python3 -c "import $1"
 }
 
+python_header() { # the interpreter that builds the wheel can be extended
+    "${PYTHON:-python3}" -c 'import sysconfig as s; open(s.get_path("include") + "/Python.h")'
+}
+
 need build-essential cc --version
 need build-essential make --version
 need cmake cmake --version
@@ -35,7 +40,10 @@ need libsodium-dev header sodium.h
 want libyaml-dev header yaml.h
 # Without it the launcher takes every processor for a core.
 want libhwloc-dev header hwloc.h
-if [ -n "${1:-}" ]; then
+if [ "${1:-}" = wheel ]; then
+    need python3-venv "${PYTHON:-python3}" -c 'import venv, ensurepip'
+    need python3-dev python_header
+elif [ -n "${1:-}" ]; then
     need zlib1g-dev header zlib.h
     # Without it the examples multiply matrices by plain loops.
     want libopenblas-dev header cblas.h

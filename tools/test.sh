@@ -1,11 +1,11 @@
 #!/bin/sh
-# The whole test: every suite, the sanitizers, style and docs. Goes on after a failure and ends with
-# a summary; the exit code is 0 only if all passed.
+# The whole test: every suite, the sanitizers, Python, style and docs; with `long` only what takes longer.
+# Goes on after a failure and ends with a summary; the exit code is 0 only if all passed.
 set -u
 cd "$(dirname "$0")/.."
 tools/deps.sh test || exit 1
 
-jobs=$(nproc)
+jobs=$((2 * $(nproc))) # tests count processors in halves, see cmake/RuedaTests.cmake
 summary=
 failed=0
 
@@ -24,8 +24,8 @@ step() { # step NAME COMMAND...; exit code 77 means skipped
 "
 }
 
-suite() { # suite PRESET: build and run its tests
-    tools/build.sh "$1" && ctest --preset "$1" -j "$jobs"
+suite() { # suite BUILD_PRESET [TEST_PRESET]: build and run its tests
+    tools/build.sh "$1" && ctest --preset "${2:-$1}" -j "$jobs"
 }
 
 # ThreadSanitizer of older compilers fails where addresses are randomised too widely.
@@ -40,11 +40,16 @@ threads() {
     tools/build.sh tsan && fixed_addresses ctest --preset tsan -j "$jobs"
 }
 
-step "all tests, release" suite release
-step "all tests, AddressSanitizer and UndefinedBehaviorSanitizer" suite asan
-step "threaded tests, ThreadSanitizer" threads
-step "format" tools/format.sh --check
-step "docs/configuration.md is current" tools/docs.sh check
+if [ "${1:-}" = long ]; then
+    step "long tests, release" suite release long
+else
+    step "all tests, release" suite release
+    step "all tests, AddressSanitizer and UndefinedBehaviorSanitizer" suite asan
+    step "threaded tests, ThreadSanitizer" threads
+    step "Python" tools/test-python.sh
+    step "format" tools/format.sh --check
+    step "docs/configuration.md is current" tools/docs.sh check
+fi
 
 printf '\n%s' "$summary"
 [ "$failed" = 0 ] && echo "all passed" || echo "FAILED"

@@ -334,9 +334,18 @@ static bool count_pass(reducer *r, slot *s)
     return s->passes_left <= 0 && !PyErr_Occurred();
 }
 
+static bool take_slowly(reducer *r, Py_ssize_t index, PyObject *parameter)
+{
+    PyObject *result = PyObject_CallFunction(r->slow, "nO", index, parameter);
+    Py_XDECREF(result);
+    return result != NULL;
+}
+
 static bool run_hook(reducer *r, Py_ssize_t index, PyObject *parameter)
 {
     slot *s = &r->slots[index];
+    if (r->generation != r->state->generation)
+        return take_slowly(r, index, parameter); /* Python starts over in the new job */
     if (!count_pass(r, s))
         return !PyErr_Occurred();
     if (!begin_task(r))
@@ -344,12 +353,8 @@ static bool run_hook(reducer *r, Py_ssize_t index, PyObject *parameter)
     const int taken = s->view == NULL || s->arrived ? 0 : take_gradient(r, s, parameter);
     if (taken < 0)
         return false;
-    if (taken == 0 && !s->arrived) {
-        PyObject *result = PyObject_CallFunction(r->slow, "nO", index, parameter);
-        Py_XDECREF(result);
-        if (result == NULL)
-            return false;
-    }
+    if (taken == 0 && !s->arrived && !take_slowly(r, index, parameter))
+        return false;
     return arrive(r, s, true);
 }
 

@@ -22,14 +22,12 @@ static const type_row type_rows[] = {
 static bool contiguous(const dl_tensor *t)
 {
     int64_t expected = 1;
+    bool dense = true;
     for (int i = t->ndim - 1; i >= 0 && t->strides != NULL; i--) {
-        if (t->shape[i] == 0)
-            return true;
-        if (t->shape[i] != 1 && t->strides[i] != expected)
-            return false;
+        dense = dense && (t->shape[i] == 1 || t->strides[i] == expected);
         expected *= t->shape[i];
     }
-    return true;
+    return dense || expected == 0; /* strides of what has no elements mean nothing */
 }
 
 /* NULL: fine, otherwise what is wrong. */

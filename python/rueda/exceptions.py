@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Optional
+
 
 class RuedaError(RuntimeError):
     """An operation failed on every rank: the ranks disagree about a tensor, a rank was lost, the job was
@@ -12,6 +14,25 @@ class RuedaError(RuntimeError):
 class StateError(RuedaError, ValueError):
     """The call needs a job: ``init()`` has not been called, or ``shutdown()`` has, or this process was
     forked from a rank."""
+
+
+class WorkerError(RuntimeError):
+    """A function that ``rueda.run`` has started failed on a rank.
+
+    ``rank``: which (None: it is not known); ``traceback``: of that rank, as text ("": it died); ``exception``:
+    what it raised, if that could be sent, which is also the cause of this one."""
+
+    def __init__(
+        self,
+        rank: Optional[int],
+        message: str,
+        traceback: str = "",
+        exception: Optional[BaseException] = None,
+    ) -> None:
+        super().__init__(f"{message}\n\n{traceback}" if traceback else message)
+        self.rank = rank
+        self.traceback = traceback
+        self.exception = exception
 
 
 class HostsUpdatedInterrupt(RuntimeError):

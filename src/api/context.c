@@ -90,6 +90,15 @@ static rueda_status add_first_sets(const rueda_init_options *options)
     return RUEDA_OK;
 }
 
+/* Programs built with an earlier header have no field for it. */
+#define OPTIONS_LEAST offsetof(rueda_init_options, mpi_communicator)
+
+static const void *communicator_of(const rueda_init_options *options)
+{
+    return options != NULL && options->struct_size >= sizeof *options ? options->mpi_communicator
+                                                                      : NULL;
+}
+
 rueda_status rueda_init(const rueda_init_options *options)
 {
     if (atomic_load(&context.state) == CONTEXT_UP)
@@ -97,7 +106,7 @@ rueda_status rueda_init(const rueda_init_options *options)
                            "rueda_init: already initialized; call rueda_shutdown first");
     if (atomic_load(&context.state) == CONTEXT_FORKED)
         return context_engine("rueda_init"), RUEDA_ERR_STATE;
-    if (options != NULL && options->struct_size < sizeof *options)
+    if (options != NULL && options->struct_size < OPTIONS_LEAST)
         return status_fail(RUEDA_ERR_ARGUMENT, "rueda_init: options.struct_size is %zu, not %zu",
                            options->struct_size, sizeof *options);
     if (options != NULL && options->set_count > 0 &&
@@ -114,7 +123,7 @@ rueda_status rueda_init(const rueda_init_options *options)
                               (sizeof *e + OS_CACHE_LINE - 1) / OS_CACHE_LINE * OS_CACHE_LINE);
     if (e == NULL)
         return status_fail(RUEDA_ERR_MEMORY, "rueda_init: out of memory");
-    status = engine_start(e, &settings, context.generation + 1);
+    status = engine_start(e, &settings, communicator_of(options), context.generation + 1);
     /* a wrong setting is found before the others are met, one that differs by all of them: the
      * generation is still to come, and they may be waiting in it */
     context.generation += status != RUEDA_ERR_CONFIG;

@@ -153,6 +153,25 @@ static void first_node(const char *list, place *p)
     snprintf(p->host, sizeof p->host, "%.*s%.*s", (int)stem, list, (int)digits, rest + 1);
 }
 
+static bool has_key(const config *c)
+{
+    return c->key.text[0] != '\0' || c->key_file.text[0] != '\0' || c->insecure;
+}
+
+/* Slurm gives the tasks of a step no secret of their own, but the nodes of a cluster share the home
+ * folder: there rank 0 leaves its address and a key. */
+static void meet_at_home(config *c, const char *job)
+{
+    const char *home = config_variable("HOME"), *again = config_variable("SLURM_RESTART_COUNT");
+    char path[sizeof c->meet.text];
+    if (home == NULL || c->meet.text[0] != '\0')
+        return;
+    const int length = snprintf(path, sizeof path, "file:%s/.rueda-slurm-%s%s%s", home, job,
+                                again == NULL ? "" : "-", again == NULL ? "" : again);
+    if (length > 0 && (size_t)length < sizeof path)
+        memcpy(c->meet.text, path, (size_t)length + 1);
+}
+
 static rueda_status adopt_slurm(config *c)
 {
     static const names slurm = {"Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID",
@@ -172,8 +191,24 @@ static rueda_status adopt_slurm(config *c)
     place p = {.job = job, .port = port_from(job)};
     if (nodelist != NULL)
         first_node(nodelist, &p);
+    if (nodes > 1 && !has_key(c))
+        meet_at_home(c, job);
     settle(c, "slurm", &p);
     return RUEDA_OK;
+}
+
+/* `srun --mpi=pmi2` leaves the variables of PMI as well. An mpirun that starts its helpers by srun does
+ * so with other numbers than those of the step. */
+static bool is_slurm_step(void)
+{
+    /* not the batch script around the steps, which has the other variables, too */
+    const char *rank = config_variable("SLURM_PROCID"),
+               *size = config_variable("SLURM_STEP_NUM_TASKS"),
+               *pmi_rank = config_variable("PMI_RANK"), *pmi_size = config_variable("PMI_SIZE");
+    if (config_variable("SLURM_STEP_ID") == NULL || rank == NULL || size == NULL)
+        return false;
+    return pmi_rank == NULL || pmi_size == NULL ||
+           (strcmp(rank, pmi_rank) == 0 && strcmp(size, pmi_size) == 0);
 }
 
 rueda_status foreign_adopt(config *c)
@@ -183,11 +218,25 @@ rueda_status foreign_adopt(config *c)
         return adopt_torchrun(c);
     if (config_variable("OMPI_COMM_WORLD_RANK") != NULL)
         return adopt_openmpi(c);
+    if (is_slurm_step())
+        return adopt_slurm(c);
     if (config_variable("PMI_RANK") != NULL && config_variable("PMI_SIZE") != NULL)
         return adopt_pmi(c);
-    /* a step of srun, not the batch script around it, which has the other variables, too */
-    if (config_variable("SLURM_STEP_ID") != NULL && config_variable("SLURM_PROCID") != NULL &&
-        config_variable("SLURM_STEP_NUM_TASKS") != NULL)
-        return adopt_slurm(c);
     return RUEDA_OK;
+}
+
+const char *foreign_mpi(void)
+{
+    if (config_variable("RUEDA_RANK") != NULL)
+        return NULL;
+    if (config_variable("OMPI_COMM_WORLD_RANK") != NULL)
+        return "openmpi";
+    return config_variable("PMI_RANK") != NULL && config_variable("PMI_SIZE") != NULL ? "mpich"
+                                                                                      : NULL;
+}
+
+bool foreign_has_pmi(void)
+{
+    return config_variable("OMPI_COMM_WORLD_RANK") != NULL || config_variable("PMI_RANK") != NULL ||
+           config_variable("PMI_FD") != NULL || config_variable("PMIX_RANK") != NULL;
 }

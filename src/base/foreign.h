@@ -13,4 +13,9 @@
  * variable is not a number, or rank and size contradict each other. */
 rueda_status foreign_adopt(config *c);
 
+/* Whose mpirun started us, by its variables: "openmpi", "mpich", or NULL: none, or `rueda run`. */
+const char *foreign_mpi(void);
+/* Whether a process manager stands by that MPI can ask for the other ranks. */
+bool foreign_has_pmi(void);
+
 #endif

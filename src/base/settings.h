@@ -63,9 +63,11 @@
     X(BYTES, heap_max, "RUEDA_HEAP_MAX", NULL, 16 * GIB, 0, 1024 * GIB, EQUAL, \
       "Address space a rank reserves for rueda_alloc; memory is used only when allocated.") \
     X(TEXT, algorithm, "RUEDA_ALGORITHM", NULL, "auto", 0, 31, EQUAL, \
-      "Algorithm for every collective that has it: auto, direct, ring, doubling, halving, tree, bruck, pairwise, adasum, hierarchical.") \
+      "Algorithm for every collective that has it: auto, direct, ring, doubling, halving, tree, bruck, pairwise, adasum, hierarchical, native (the collectives of MPI).") \
     X(TEXT, transport, "RUEDA_TRANSPORT", NULL, "auto", 0, 31, EQUAL, \
-      "How data moves between ranks: auto (shared memory inside a host, tcp between hosts), shm or tcp.") \
+      "How data moves between ranks: auto (shared memory inside a host; between hosts MPI where mpirun started the ranks and there is a plug-in for it, else tcp), shm, tcp or mpi.") \
+    X(TEXT, mpi_plugin, "RUEDA_MPI_PLUGIN", NULL, "", 0, 255, LOCAL, \
+      "The file librueda-mpi-FLAVOUR.so, or its folder; empty: the user's own, then the one beside the library.") \
     X(BOOL, verify, "RUEDA_VERIFY", NULL, 0, 0, 1, LOCAL, \
       "Prove every plan before it runs for the first time; slow, for tests.") \
     X(BOOL, deterministic, "RUEDA_DETERMINISTIC", NULL, 0, 0, 1, EQUAL, \

@@ -58,7 +58,8 @@ const char *boot_job_name(const config *settings, char name[BOOT_NAME])
 
 bool boot_shares_memory(const config *settings)
 {
-    return strcmp(settings->transport.text, "tcp") != 0;
+    return strcmp(settings->transport.text, "tcp") != 0 &&
+           strcmp(settings->transport.text, "mpi") != 0;
 }
 
 bool boot_needs_network(const config *settings, const boot_identity *who)

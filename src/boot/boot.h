@@ -58,7 +58,7 @@ rueda_status boot_identify(const config *settings, boot_identity *who);
 /* What names the sockets of the job on this host: its name, or, where it has none, where it meets. */
 #define BOOT_NAME 64
 const char *boot_job_name(const config *settings, char name[BOOT_NAME]);
-/* Whether ranks of one host use shared memory, and not tcp, which may be forced. */
+/* Whether ranks of one host use shared memory, and not tcp or MPI, which may be forced. */
 bool boot_shares_memory(const config *settings);
 /* Whether the ranks need to meet by TCP. */
 bool boot_needs_network(const config *settings, const boot_identity *who);
@@ -85,14 +85,25 @@ bool crowd_is_dense(const boot_crowd *crowd);
 typedef struct boot_host {
     const net_address *where;
     uint16_t ports;
-    uint16_t port;    /* our own door's */
-    const char *file; /* where its address stands, or NULL */
+    uint16_t port; /* our own door's */
 } boot_host;
 rueda_status meeting_hold(const config *settings, const boot_identity *who, const boot_host *host,
                           uint64_t deadline_ns, boot_meeting *m);
 
-/* find.c: the address in a file, if it is there and complete. */
-bool find_in_file(const char *path, uint64_t generation, net_address *where);
+/* meet_file.c. The path of RUEDA_MEET=file:PATH; NULL: they meet otherwise, and what follows is not
+ * called. */
+const char *meet_file_of(const config *settings);
+/* Whether the file also has the job's key, because nothing else gives one. */
+bool meet_file_brings_key(const config *settings);
+/* Rank 0: the address of its door, with `port`; and that all have come. */
+rueda_status meet_file_write(const config *settings, uint16_t port, const boot_meeting *m);
+void meet_file_remove(const config *settings);
+/* The others: rank 0's address, and the key if the file brings it. NULL, or why there is none. */
+const char *meet_file_find(const config *settings, net_identity *me, net_address *where);
+/* Blocks until there is, at most until the deadline. */
+rueda_status meet_file_await(const config *settings, net_identity *me, uint64_t deadline_ns,
+                             net_address *where);
+
 /* find.c: the key, the listener, and where to meet. */
 rueda_status find_meeting(const config *settings, const boot_identity *who, uint64_t generation,
                           uint64_t deadline_ns, const logger *log, boot_meeting *m);

@@ -11,9 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MEET_PORTS 16        /* rank 0 takes the first free of so many */
-#define FILE_PREFIX "file:"  /* of RUEDA_MEET */
-#define FILE_POLL_NS 5000000 /* between two looks for the file */
+#define MEET_PORTS 16 /* rank 0 takes the first free of so many */
 
 /* What rank 0 hands to the ranks of its host where nothing else says where to meet. */
 typedef struct invitation {
@@ -22,12 +20,6 @@ typedef struct invitation {
 } invitation;
 
 _Static_assert(sizeof(invitation) <= HANDOVER_BYTES, "an invitation is handed over in one piece");
-
-static const char *file_of(const config *settings)
-{
-    const char *text = settings->meet.text;
-    return strncmp(text, FILE_PREFIX, strlen(FILE_PREFIX)) == 0 ? text + strlen(FILE_PREFIX) : NULL;
-}
 
 /* ---- The key --------------------------------------------------------------------------------- */
 
@@ -41,11 +33,12 @@ static rueda_status find_key(const config *settings, const boot_identity *who, n
     }
     if (settings->key_file.text[0] != '\0')
         return net_key_read(settings->key_file.text, me->key);
-    if (settings->insecure || settings->meet.text[0] == '\0')
-        return RUEDA_OK; /* on one host the invitation brings it */
+    if (settings->insecure || settings->meet.text[0] == '\0' || meet_file_brings_key(settings))
+        return RUEDA_OK; /* on one host the invitation brings it, else the file */
     return status_fail(RUEDA_ERR_CONFIG,
                        "rank %d: several hosts need a secret: start with `rueda run`, or give all "
-                       "ranks the same RUEDA_KEY_FILE (mode 600), or say RUEDA_INSECURE=1",
+                       "ranks the same RUEDA_KEY_FILE (mode 600), or let them meet by a file "
+                       "(RUEDA_MEET=file:PATH), or say RUEDA_INSECURE=1",
                        who->rank);
 }
 
@@ -143,61 +136,6 @@ static void make_key(net_identity *me)
     net_key_parse(text, me->key);
 }
 
-/* Rank 0 writes its address to a file of its own, then gives it its name: readers see all or nothing. */
-static rueda_status write_file(const char *path, uint64_t generation, uint16_t port,
-                               const boot_meeting *m)
-{
-    net_address own = m->own;
-    char text[NET_TEXT], draft[CONFIG_TEXT_MAX + 16];
-    if (own.family == 0) {
-        const rueda_status status = net_interface("0.0.0.0/0,::/0", &own);
-        if (status != RUEDA_OK)
-            return status;
-    }
-    own.port = port;
-    snprintf(draft, sizeof draft, "%s.new", path);
-    const int fd = open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    const bool written = fd >= 0 && dprintf(fd, "%llu %s\n", (unsigned long long)generation,
-                                            net_format(&own, text)) > 0;
-    if (fd >= 0)
-        close(fd);
-    if (written && rename(draft, path) == 0)
-        return RUEDA_OK;
-    status_fail_errno(RUEDA_ERR_SYSTEM, "rank 0: cannot write %s (RUEDA_MEET)", path);
-    unlink(draft);
-    return RUEDA_ERR_SYSTEM;
-}
-
-bool find_in_file(const char *path, uint64_t generation, net_address *where)
-{
-    char text[NET_TEXT] = "";
-    unsigned long long found = 0;
-    FILE *file = fopen(path, "re");
-    if (file == NULL)
-        return false;
-    const bool complete = fscanf(file, "%llu %79s", &found, text) == 2;
-    fclose(file);
-    net_address read;
-    if (!complete || found != generation || net_resolve(text, 0, &read) != RUEDA_OK)
-        return false;
-    *where = read;
-    return true;
-}
-
-static rueda_status await_file(const char *path, int rank, uint64_t generation,
-                               uint64_t deadline_ns, net_address *where)
-{
-    while (!find_in_file(path, generation, where)) {
-        if (os_now_ns() > deadline_ns)
-            return status_fail(RUEDA_ERR_TIMEOUT,
-                               "rank %d: rank 0 has not written its address to %s (RUEDA_MEET) in "
-                               "time; see why it did not start, or raise RUEDA_START_TIMEOUT",
-                               rank, path);
-        nanosleep(&(struct timespec){0, FILE_POLL_NS}, NULL);
-    }
-    return RUEDA_OK;
-}
-
 /* ---- All together ---------------------------------------------------------------------------- */
 
 static rueda_status find_as_first(const config *settings, const boot_identity *who,
@@ -205,13 +143,14 @@ static rueda_status find_as_first(const config *settings, const boot_identity *w
                                   boot_meeting *m, boot_host *host)
 {
     const bool invites = settings->meet.text[0] == '\0';
-    if (invites && settings->key.text[0] == '\0' && settings->key_file.text[0] == '\0')
+    if ((invites && settings->key.text[0] == '\0' && settings->key_file.text[0] == '\0') ||
+        meet_file_brings_key(settings))
         make_key(&m->identity);
     rueda_status status = open_door(settings, who, told, log, m, &host->port);
     if (status != RUEDA_OK)
         return status;
-    if (file_of(settings) != NULL)
-        return write_file(file_of(settings), generation, host->port, m);
+    if (meet_file_of(settings) != NULL)
+        return meet_file_write(settings, host->port, m);
     /* whom the invitation did not reach the meeting will miss, too, and tell those who came */
     status = invites ? invite(settings, who, generation, host->port, log, m) : RUEDA_OK;
     return status == RUEDA_ERR_TIMEOUT ? RUEDA_OK : status;
@@ -224,8 +163,8 @@ static rueda_status find_as_other(const config *settings, const boot_identity *w
     rueda_status status = RUEDA_OK;
     if (settings->meet.text[0] == '\0')
         status = accept_invitation(settings, who, generation, m, where);
-    else if ((host->file = file_of(settings)) != NULL)
-        status = await_file(file_of(settings), who->rank, generation, deadline_ns, where);
+    else if (meet_file_of(settings) != NULL)
+        status = meet_file_await(settings, &m->identity, deadline_ns, where);
     else
         host->ports = MEET_PORTS;
     return status == RUEDA_OK ? open_door(settings, who, where, log, m, &host->port) : status;
@@ -246,7 +185,7 @@ rueda_status find_meeting(const config *settings, const boot_identity *who, uint
     net_address where = {0};
     boot_host host = {.where = &where, .ports = 1};
     rueda_status status = start_identity(settings, who, generation, &m->identity);
-    if (status == RUEDA_OK && settings->meet.text[0] != '\0' && file_of(settings) == NULL) {
+    if (status == RUEDA_OK && settings->meet.text[0] != '\0' && meet_file_of(settings) == NULL) {
         status = net_resolve(settings->meet.text, 0, &where);
         if (status == RUEDA_OK && where.port == 0)
             status = status_fail(RUEDA_ERR_CONFIG, "RUEDA_MEET=%s has no port: write HOST:PORT",
@@ -258,7 +197,7 @@ rueda_status find_meeting(const config *settings, const boot_identity *who, uint
                      : find_as_other(settings, who, generation, deadline_ns, &where, log, m, &host);
     if (status == RUEDA_OK)
         status = meeting_hold(settings, who, &host, deadline_ns, m);
-    if (who->rank == 0 && file_of(settings) != NULL)
-        unlink(file_of(settings));
+    if (who->rank == 0 && meet_file_of(settings) != NULL)
+        meet_file_remove(settings);
     return status;
 }

@@ -317,15 +317,15 @@ static bool caller_progress(caller *c, const boot_meeting *m, uint64_t now)
 }
 
 static rueda_status call_first(const config *settings, const boot_identity *who,
-                               const boot_host *host, uint64_t deadline_ns, const boot_meeting *m,
+                               const boot_host *host, uint64_t deadline_ns, boot_meeting *m,
                                net_link **link)
 {
     caller c = {.purpose = {.role = BOOT_MEET, .from = (uint32_t)who->rank},
                 .where = *host->where,
                 .ports = host->ports};
     while (!caller_progress(&c, m, os_now_ns())) {
-        if (c.link == NULL && host->file != NULL) /* it may be an old one; a new one counts */
-            find_in_file(host->file, m->identity.generation, &c.where);
+        if (c.link == NULL && meet_file_of(settings) != NULL) /* it may be old; a new one counts */
+            (void)meet_file_find(settings, &m->identity, &c.where);
         if (os_now_ns() > deadline_ns + CALL_LIMIT_NS) {
             char text[NET_TEXT];
             net_link_close(c.link);

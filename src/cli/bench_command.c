@@ -5,9 +5,12 @@
 #include "cli/bench_scenario.h"
 #include "cli/commands.h"
 #include "cli/launcher.h"
+#include "cli/mpirun.h"
 #include "cli/options.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,6 +149,12 @@ static bool is_float(rueda_dtype dtype)
     return dtype == RUEDA_F16 || dtype == RUEDA_BF16 || dtype == RUEDA_F32 || dtype == RUEDA_F64;
 }
 
+/* MPI needs its own launcher. */
+static bool by_mpirun(const bench_options *o)
+{
+    return strcmp(o->transport, "mpi") == 0;
+}
+
 static int check_combination(const bench_options *o)
 {
     plan_algorithm algorithm;
@@ -153,8 +162,8 @@ static int check_combination(const bench_options *o)
         return options_complain("bench", "--algorithm %s is unknown; rueda plan --help lists them",
                                 o->algorithm);
     if (strcmp(o->transport, "auto") != 0 && strcmp(o->transport, "shm") != 0 &&
-        strcmp(o->transport, "tcp") != 0)
-        return options_complain("bench", "--transport %s is unknown; give shm or tcp",
+        strcmp(o->transport, "tcp") != 0 && !by_mpirun(o))
+        return options_complain("bench", "--transport %s is unknown; give shm, tcp or mpi",
                                 o->transport);
     if (o->against == PEER_SOCKET && (o->ranks != 2 || o->collective != PLAN_ALLREDUCE))
         return options_complain("bench", "--against socket is for allreduce with -np 2");
@@ -229,7 +238,7 @@ static options_result parse(int argc, char **argv, bench_options *o)
          0},
         {"--algorithm", "NAME", "instead of the one chosen by size (auto)", OPTION_TEXT,
          &w.algorithm, 0, 0},
-        {"--transport", "NAME", "how data moves: auto, shm or tcp (auto)", OPTION_TEXT,
+        {"--transport", "NAME", "how data moves: auto, shm, tcp or mpi (shm)", OPTION_TEXT,
          &w.transport, 0, 0},
         {"--memory", "KIND", "private (default), or shared: from rueda_alloc", OPTION_TEXT,
          &w.memory, 0, 0},
@@ -281,34 +290,43 @@ static FILE *progress_stream(const char *word)
 
 static int start_ranks(const bench_options *o, int argc, char **argv)
 {
-    char fd_text[16];
+    char board_text[64], own[PATH_MAX] = "";
     int fd;
     board *b = board_create((int)o->ranks, o->bind, &fd);
     if (b == NULL) {
         fprintf(stderr, "rueda bench: %s\n", status_text());
         return EXIT_FAILURE;
     }
-    snprintf(fd_text, sizeof fd_text, "%d", fd);
+    /* mpirun closes descriptors that it does not know: the board then goes by its path */
+    if (by_mpirun(o))
+        snprintf(board_text, sizeof board_text, "/proc/%d/fd/%d", (int)getpid(), fd);
+    else
+        snprintf(board_text, sizeof board_text, "%d", fd);
+    const ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
     char **command = calloc((size_t)argc + 5, sizeof *command);
     if (command == NULL)
         return EXIT_FAILURE;
     int used = 0;
-    command[used++] = "/proc/self/exe";
+    command[used++] = length > 0 ? own : argv[0];
     command[used++] = argv[0];
     command[used++] = WORKER;
-    command[used++] = fd_text;
+    command[used++] = board_text;
     command[used++] = (char *)progress_word();
     for (int i = 1; i < argc; i++)
         command[used++] = argv[i];
     setenv("RUEDA_ALGORITHM", o->algorithm, 1);
     setenv("RUEDA_TRANSPORT", o->transport, 1);
     b->started_ns = os_now_ns();
-    const int result = launch_job(&(launch_options){.command_name = "bench",
-                                                    .ranks = (int)o->ranks,
-                                                    .steps = &(launch_step){.command = command},
-                                                    .step_count = 1,
-                                                    .bind = LAUNCH_BIND_NONE,
-                                                    .output = {.plain = true}});
+    const launch_options job = {.command_name = "bench",
+                                .ranks = (int)o->ranks,
+                                .steps = &(launch_step){.command = command},
+                                .step_count = 1,
+                                .bind = LAUNCH_BIND_NONE,
+                                .output = {.plain = true}};
+    const int result =
+        by_mpirun(o) ? mpirun_become(&(mpirun_options){.launch = &job,
+                                                       .program = bench_peer_launcher(o->against)})
+                     : launch_job(&job);
     free(command);
     return result;
 }
@@ -317,7 +335,7 @@ int bench_command(int argc, char **argv)
 {
     bench_options o = {.ranks = RANKS_DEFAULT};
     const bool worker = argc > 3 && strcmp(argv[1], WORKER) == 0;
-    const int board_fd = worker ? atoi(argv[2]) : -1;
+    const int board_fd = !worker ? -1 : argv[2][0] == '/' ? open(argv[2], O_RDWR) : atoi(argv[2]);
     o.progress = worker ? progress_stream(argv[3]) : NULL;
     if (worker) {
         argv[3] = argv[0];

@@ -14,6 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+extern char **environ;
+
 static const struct {
     const char *name, *program, *missing;
 } peers[] = {
@@ -67,9 +69,35 @@ const char *bench_peer_missing(bench_peer peer)
                                                                         : peers[peer].missing;
 }
 
-static _Noreturn void become_peer(bench_peer peer, int ranks, int board_fd, int parent)
+/* Where we are ranks of an mpirun ourselves: what it told us must not reach the other one. */
+static void forget_mpirun(void)
+{
+    static const char *const prefixes[] = {"OMPI_", "PMIX_",  "PMI_",
+                                           "HYDI_", "HYDRA_", "MPI_LOCAL"};
+    for (char **v = environ; *v != NULL;) {
+        char name[256];
+        bool foreign = false;
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(*v, "="), *v);
+        for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
+            foreign = foreign || strncmp(name, prefixes[i], strlen(prefixes[i])) == 0;
+        if (foreign)
+            unsetenv(name);
+        else
+            v++;
+    }
+}
+
+const char *bench_peer_launcher(bench_peer peer)
+{
+    return peer == PEER_OPENMPI ? "mpirun.openmpi" : peer == PEER_MPICH ? "mpirun.mpich" : NULL;
+}
+
+/* `how`: "blocking", or "started": MPI_Iallreduce and MPI_Wait. */
+static _Noreturn void become_peer(bench_peer peer, int ranks, const char *how, int board_fd,
+                                  int parent)
 {
     char path[PATH_MAX], board_path[64], count[16];
+    forget_mpirun();
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     beside(peers[peer].program, path);
     /* A launcher closes descriptors that it does not know, so the board goes by its path. */
@@ -81,9 +109,9 @@ static _Noreturn void become_peer(bench_peer peer, int ranks, int board_fd, int 
     dup2(STDERR_FILENO, STDOUT_FILENO); /* our stdout may be JSON */
     if (peer == PEER_OPENMPI)
         execlp("mpirun.openmpi", "mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-np",
-               count, path, board_path, (char *)NULL);
+               count, path, board_path, how, (char *)NULL);
     else if (peer == PEER_MPICH)
-        execlp("mpirun.mpich", "mpirun.mpich", "-n", count, path, board_path, (char *)NULL);
+        execlp("mpirun.mpich", "mpirun.mpich", "-n", count, path, board_path, how, (char *)NULL);
     else if (peer == PEER_SOCKET)
         execl(path, path, count, board_path, (char *)NULL);
     else
@@ -92,12 +120,14 @@ static _Noreturn void become_peer(bench_peer peer, int ranks, int board_fd, int 
     _exit(127);
 }
 
-bool bench_peer_start(bench_peer_process *p, bench_peer peer, int ranks, int board_fd)
+bool bench_peer_start(bench_peer_process *p, const bench_options *o, int board_fd)
 {
+    const bench_peer peer = o->against;
+    const char *how = strcmp(o->transport, "mpi") == 0 ? "started" : "blocking";
     const int parent = (int)getpid();
     p->pid = fork();
     if (p->pid == 0)
-        become_peer(peer, ranks, board_fd, parent);
+        become_peer(peer, (int)o->ranks, how, board_fd, parent);
     if (p->pid < 0)
         fprintf(stderr, "rueda bench: cannot start %s: %s\n", peers[peer].name, strerror(errno));
     return p->pid > 0;

@@ -212,7 +212,7 @@ static bool lead(leader *l, int board_fd)
     const bench_options *o = l->options;
     board *b = l->engine.board;
     const board_order quit = {.kind = BOARD_QUIT};
-    if (o->against > PEER_SUM && !bench_peer_start(&l->peer, o->against, (int)o->ranks, board_fd))
+    if (o->against > PEER_SUM && !bench_peer_start(&l->peer, o, board_fd))
         return false;
     report_head(o);
     bool ok = true;

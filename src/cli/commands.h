@@ -6,6 +6,8 @@
 int run_command(int argc, char **argv);
 int agent_command(int argc, char **argv);
 int environment_command(int argc, char **argv);
+int submit_command(int argc, char **argv);
+int part_command(int argc, char **argv);
 int bench_command(int argc, char **argv) __attribute__((weak));
 int plan_command(int argc, char **argv) __attribute__((weak));
 int timeline_command(int argc, char **argv);

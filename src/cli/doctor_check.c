@@ -5,6 +5,7 @@
 #include "cli/json.h"
 #include "cli/launch/topology.h"
 #include "kernel/kernel.h"
+#include "transport/mpi/load.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -191,6 +192,22 @@ static finding check_mpich(void)
     return check_program("mpichversion", "MPICH", "rueda bench --against mpich is not possible");
 }
 
+static finding check_mpi_plugin(void)
+{
+    config settings;
+    char path[MPI_PATH_MAX], list[FINDING_MAX] = "";
+    static const char *const flavours[] = {"openmpi", "mpich"};
+    for (size_t i = 0; config_load(&settings, NULL) == RUEDA_OK && i < 2; i++) {
+        const size_t used = strlen(list);
+        if (mpi_find(&settings, flavours[i], path))
+            snprintf(list + used, sizeof list - used, "%s%.150s", used > 0 ? ", " : "", path);
+    }
+    if (list[0] == '\0')
+        return found(MISSING, "data between hosts goes by tcp; rueda doctor --build-mpi makes one",
+                     "no plug-in");
+    return found(OK, NULL, "%s", list);
+}
+
 static const struct {
     const char *name;
     finding (*function)(void);
@@ -210,6 +227,7 @@ static const struct {
     {"pkg-config", check_pkg_config},
     {"Open MPI", check_open_mpi},
     {"MPICH", check_mpich},
+    {"MPI plug-in", check_mpi_plugin},
 };
 
 static void print_finding(const char *name, const finding *f, bool json)

@@ -7,9 +7,7 @@
 
 #define REPLACEMENT "\xEF\xBF\xBD"
 
-/* Bytes of the UTF-8 character at the front, 0 if it is none (a stray, cut or overlong one, a
- * surrogate, or beyond U+10FFFF). */
-static size_t character(const unsigned char *c, size_t count)
+size_t json_character(const unsigned char *c, size_t count)
 {
     const size_t length = c[0] < 0x80 ? 1 : c[0] < 0xC2 ? 0 : c[0] < 0xE0 ? 2 : c[0] < 0xF0 ? 3 : 4;
     if (length == 0 || length > count || c[0] > 0xF4)
@@ -28,7 +26,7 @@ void json_write_bytes(FILE *to, const char *data, size_t count)
     fputc('"', to);
     for (size_t i = 0; i < count;) {
         const unsigned char *c = (const unsigned char *)data + i;
-        const size_t length = character(c, count - i);
+        const size_t length = json_character(c, count - i);
         if (length == 0)
             fputs(REPLACEMENT, to);
         else if (*c == '"' || *c == '\\')

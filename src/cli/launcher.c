@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -60,7 +61,7 @@ static nfds_t fill_polls(const job *j, const sleeper *s)
 {
     nfds_t count = 0;
     s->polls[count++] = (struct pollfd){s->signals, POLLIN, 0};
-    for (int k = 0; k < WIRE_KINDS; k++) {
+    for (int k = 0; k < WIRE_TEXTS; k++) {
         const sink *to = &j->output.sinks[k];
         s->polls[count++] = (struct pollfd){to->waiting.used > 0 ? to->fd : -1, POLLOUT, 0};
     }
@@ -79,7 +80,7 @@ static void await(job *j, const sleeper *s, uint64_t now)
     const nfds_t count = fill_polls(j, s);
     if (poll(s->polls, count, loop_poll_ms(job_next_deadline(j), now)) <= 0)
         return;
-    for (int k = 0; k < WIRE_KINDS; k++) {
+    for (int k = 0; k < WIRE_TEXTS; k++) {
         if (s->polls[1 + k].revents != 0)
             sink_flush(&j->output.sinks[k]);
     }
@@ -187,6 +188,8 @@ static void free_job(job *j)
     free(j->ranks);
     free(j->shares);
     output_close(&j->output);
+    if (j->input >= 0)
+        close(j->input);
     explicit_bzero(j->key, sizeof j->key);
 }
 
@@ -199,12 +202,28 @@ static launch_options with_defaults(const launch_options *given)
         options.start_timeout_s = LAUNCH_START_S;
     if (options.silence_s == 0)
         options.silence_s = LAUNCH_SILENCE_S;
+    if (options.farewell_s == 0)
+        options.farewell_s = LAUNCH_FAREWELL_S;
     return options;
 }
 
 static void complain(const launch_options *options, const char *what)
 {
     fprintf(stderr, "rueda %s: %s: %s\n", options->command_name, what, strerror(errno));
+}
+
+static bool open_input(job *j)
+{
+    const char *path = j->options->input;
+    char byte;
+    if (path == NULL)
+        return true;
+    j->input = open(path, O_RDONLY | O_CLOEXEC);
+    if (j->input >= 0 && pread(j->input, &byte, 1, 0) >= 0)
+        return true;
+    fprintf(stderr, "rueda %s: cannot read the input %s: %s\n", j->options->command_name, path,
+            errno == ESPIPE ? "it is no file" : strerror(errno));
+    return false;
 }
 
 static bool begin(job *j, sleeper *s)
@@ -218,6 +237,8 @@ static bool begin(job *j, sleeper *s)
         complain(options, "no random bytes to name the job");
         return false;
     }
+    if (options->with_parent)
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
     s->signals = loop_open_signals(&s->mask);
     if (s->signals < 0) {
         complain(options, "cannot receive signals");
@@ -233,11 +254,13 @@ int launch_job(const launch_options *given)
     const launch_options options = with_defaults(given);
     sleeper s = {.signals = -1};
     job j = {.options = &options,
+             .input = -1,
              .exit_code = EXIT_FAILURE,
              .suspect = -1,
              .start_by = NEVER,
              .timeout_at = NEVER,
              .blame_at = NEVER,
+             .ask_at = NEVER,
              .kill_at = NEVER,
              .abandon_at = NEVER,
              .give_up_at = NEVER};
@@ -249,7 +272,7 @@ int launch_job(const launch_options *given)
     fill_standard_descriptors();
     s.files = loop_raise_files();
     lay_out(&j);
-    if (output_open(&j.output, &options) && begin(&j, &s)) {
+    if (output_open(&j.output, &options) && open_input(&j) && begin(&j, &s)) {
         j.exit_code = j.cause[0] != '\0' ? j.exit_code : EXIT_SUCCESS;
         events_job_start(&j.output, j.name, j.link_count);
         run_loop(&j, &s);

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define LAUNCH_FAREWELL_S 1 /* between a rank's failure and asking the others to end */
 #define LAUNCH_GRACE_S 5    /* between asking a rank to end and killing it */
 #define LAUNCH_DRAIN_MS 200 /* for output that is still under way when the last rank has ended */
 #define LAUNCH_START_S 30   /* until all hosts have answered and all ranks run */
@@ -75,6 +76,8 @@ typedef struct launch_output {
         *directory; /* to DIR/rank.N/{stdout,stderr} instead of our own output; may be NULL */
     bool json;      /* events, and the ranks' lines as such, on stdout */
     const char *json_file; /* events without the lines, to a file; may be NULL */
+    const char *results;   /* what ranks write to the descriptor that RUEDA_RESULTS_FD names, to a file
+                              of records "RANK BYTES\n" and so many bytes; NULL: they have none */
     bool verbose;          /* tell on stderr which host does what */
 } launch_output;
 
@@ -107,6 +110,8 @@ typedef struct launch_options {
                                       that always go; ends with NULL; may be NULL */
     const launch_rank *rank_extra; /* one for each rank; may be NULL */
     const char *directory;         /* where ranks run; NULL: the current one */
+    const char *input;             /* file that every rank reads from its stdin; NULL: ours for rank 0 if
+                                      it runs here, nothing for the others */
 
     launch_worker worker;
     launch_bind bind;
@@ -115,9 +120,11 @@ typedef struct launch_options {
     const char *meet;       /* "HOST" or "HOST:PORT" where rank 0 is met; NULL: found */
     launch_ssh ssh;
 
+    bool with_parent;        /* end the job when the thread that has started us ends */
     int64_t timeout_s;       /* for the whole job; 0: none */
     int64_t start_timeout_s; /* 0: LAUNCH_START_S */
     int64_t silence_s;       /* 0: LAUNCH_SILENCE_S */
+    int64_t farewell_s;      /* 0: LAUNCH_FAREWELL_S */
     launch_output output;
     launch_hooks hooks;
 } launch_options;

@@ -19,12 +19,14 @@ typedef struct command {
 
 static const command commands[] = {
     {"run", "start the ranks of a job, here or on many hosts", run_command},
+    {"submit", "hand a job file to Slurm, Kubernetes or Azure ML", submit_command},
     {"bench", "measure a collective, alone or against another engine", bench_command},
     {"plan", "print a collective's plan, or prove it", plan_command},
     {"timeline", "check timelines, add them up, put several into one", timeline_command},
     {"doctor", "what is here, what is missing, what that costs; all settings", doctor_command},
     {"version", "print the version", version_command},
-    {"agent", NULL, agent_command}, /* these two for rueda run */
+    {"agent", NULL, agent_command}, /* these three for rueda run and submit */
+    {"part", NULL, part_command},
     {"environment", NULL, environment_command},
 };
 static const size_t command_count = sizeof commands / sizeof commands[0];

@@ -33,7 +33,6 @@ static const struct {
 /* What horovodrun knows and we do not, yet. */
 #define ELASTIC "elastic jobs are not built yet"
 #define AUTOTUNE "automatic tuning is not built yet"
-#define MPI "MPI is not built yet; ranks find each other without it"
 static const option absent[] = {
     {"--min-np", NULL, ELASTIC, OPTION_ABSENT, NULL, 0, 0},
     {"--min-num-proc", NULL, ELASTIC, OPTION_ABSENT, NULL, 0, 0},
@@ -50,16 +49,13 @@ static const option absent[] = {
     {"--autotune-steps-per-sample", NULL, AUTOTUNE, OPTION_ABSENT, NULL, 0, 0},
     {"--autotune-bayes-opt-max-samples", NULL, AUTOTUNE, OPTION_ABSENT, NULL, 0, 0},
     {"--autotune-gaussian-process-noise", NULL, AUTOTUNE, OPTION_ABSENT, NULL, 0, 0},
-    {"--mpi", NULL, MPI, OPTION_ABSENT, NULL, 0, 0},
-    {"--mpi-args", NULL, MPI, OPTION_ABSENT, NULL, 0, 0},
-    {"--mpi-threads-disable", NULL, MPI, OPTION_ABSENT, NULL, 0, 0},
-    {"--jsrun", NULL, MPI, OPTION_ABSENT, NULL, 0, 0},
+    {"--mpi-threads-disable", NULL, "rueda has a thread of its own, and MPI must bear it",
+     OPTION_ABSENT, NULL, 0, 0},
+    {"--jsrun", NULL, "jsrun is not built yet; see --mpi", OPTION_ABSENT, NULL, 0, 0},
     {"--binding-args", NULL, "write --bind instead", OPTION_ABSENT, NULL, 0, 0},
     {"--thread-affinity", NULL, "binding single threads is not built yet; see --bind",
      OPTION_ABSENT, NULL, 0, 0},
     {"--num-nccl-streams", NULL, "NCCL is not built yet", OPTION_ABSENT, NULL, 0, 0},
-    {"--config-file", NULL, "reading options from a file is not built yet", OPTION_ABSENT, NULL, 0,
-     0},
     {"--log-with-timestamp", NULL, "write --prefix-timestamp instead", OPTION_ABSENT, NULL, 0, 0},
 };
 
@@ -80,6 +76,9 @@ static size_t add_other_names(run_options *o, option *rows)
         {"--prefix-output-with-timestamp", NULL, NULL, OPTION_FLAG, &l->output.timestamp, 0, 0},
         {"--hierarchical-allreduce", NULL, NULL, OPTION_FLAG, &o->hierarchical, 0, 0},
         {"--hierarchical-allgather", NULL, NULL, OPTION_FLAG, &o->hierarchical, 0, 0},
+        {"--config-file", "FILE", NULL, OPTION_TEXT, &o->config_file, 0, 0},
+        {"--horovodrun", NULL, NULL, OPTION_FLAG, &o->horovodrun, 0,
+         0}, /* said by horovodrun itself */
         {"-cb", NULL, NULL, OPTION_FLAG, &o->check_build, 0, 0},
         {"--check-build", NULL, NULL, OPTION_FLAG, &o->check_build, 0, 0},
         {"--no-stall-check", NULL, NULL, OPTION_FLAG, &o->no_stall_check, 0, 0},
@@ -161,4 +160,32 @@ size_t run_compat_variables(const run_options *o, char **list)
     if (o->hierarchical)
         count += add_variable(list + count, "RUEDA_ALGORITHM", "hierarchical");
     return count;
+}
+
+/* ---- horovodrun's last words ------------------------------------------------------------------ */
+
+typedef struct failure {
+    int rank, exit_code; /* of the first rank that failed; 0: none has */
+} failure;
+
+static void note_end(void *context, size_t step, int rank, const launch_end *end)
+{
+    (void)step;
+    failure *first = context;
+    if (first->exit_code == 0)
+        *first = (failure){.rank = rank, .exit_code = end->exit_code};
+}
+
+int run_compat_launch(run_options *o)
+{
+    failure first = {0};
+    o->launch.hooks = (launch_hooks){.context = &first, .rank_ended = note_end};
+    const int code = launch_job(&o->launch);
+    if (first.exit_code != 0)
+        fprintf(stderr,
+                "Horovod detected that one or more processes exited with non-zero status, thus "
+                "causing the job to be terminated. The first process to do so was:\n"
+                "Process name: %d\nExit code:    %d\n",
+                first.rank, first.exit_code);
+    return code;
 }

@@ -12,10 +12,13 @@
 typedef struct run_options {
     launch_options launch; /* all but the steps; points into what follows */
     bool dry_run, check_build;
+    bool mpi; /* mpirun starts the ranks */
+    const char *mpirun, *mpi_arguments;
+    bool horovodrun; /* a failure is also told in horovodrun's words */
 
     /* As written. */
     int64_t ranks, ssh_port, numbers[RUN_NUMBERS]; /* a number that is not given: -1 */
-    const char *hosts_text, *host_file, *bind, *timeline, *texts[RUN_TEXTS], *ignored;
+    const char *hosts_text, *host_file, *bind, *timeline, *texts[RUN_TEXTS], *ignored, *config_file;
     const char **variables, **ssh_options; /* end with NULL */
     bool hierarchical, no_stall_check, mark_cycles, tcp, ignored_flag;
 

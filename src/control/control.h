@@ -29,6 +29,7 @@ typedef struct control {
     uint32_t rank;
     uint32_t
         pieces; /* wanted of a tensor, alike on all ranks; few where ranks take turns on a core */
+    struct mpi_job *mpi; /* of the transport that needs it (transport/mpi/mpi.h); else NULL */
 } control;
 
 /* A process set as the control plane sees it. */

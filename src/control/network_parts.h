@@ -56,6 +56,8 @@ typedef struct network_clock {
     uint32_t answers;
 } network_clock;
 
+#define SILENCE_TEXT 160 /* bytes of a reason, with the terminating zero */
+
 struct network {
     boot_meeting meeting;
     const config *settings;
@@ -77,6 +79,7 @@ struct network {
     bool has_heard, told_abort;
     int lost;
     const char *lost_why;
+    char silence[SILENCE_TEXT]; /* where lost_why points to, if it is about that */
 
     network_stream *streams;
     bool told_no_call;         /* the system refused a call, and the log has it */

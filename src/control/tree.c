@@ -478,6 +478,26 @@ bool tree_read(network *n, tree_link *l)
 
 /* ---- Beats ----------------------------------------------------------------------------------- */
 
+/* Names also the ranks that are probably lost with it: a host that is cut off is more likely than a
+ * single rank that is stopped. */
+static const char *silence_of(network *n, uint32_t rank)
+{
+    const size_t room = sizeof n->silence;
+    size_t used =
+        (size_t)snprintf(n->silence, room, "it has not answered for RUEDA_HEARTBEAT seconds");
+    bool alone = true;
+    for (uint32_t r = 0; r < n->size && used < room; r++) {
+        if (r == rank || network_host(n, r) != network_host(n, rank) || n->left[r])
+            continue;
+        used +=
+            (size_t)snprintf(n->silence + used, room - used, alone ? " (also there: %u" : " %u", r);
+        alone = false;
+    }
+    if (!alone && used < room)
+        snprintf(n->silence + used, room - used, ")");
+    return n->silence;
+}
+
 /* Silence is counted only as far as we were awake ourselves: after a machine has slept nobody is
  * accused. */
 void tree_beat(network *n, uint64_t now_ns)
@@ -494,8 +514,8 @@ void tree_beat(network *n, uint64_t now_ns)
         if (open_link(l) == NULL)
             continue;
         l->silence_ns += since < 2 * period ? since : 2 * period;
-        if (l->silence_ns > limit)
-            network_lose(n, l->rank, "it has not answered for RUEDA_HEARTBEAT seconds");
+        if (l->silence_ns > limit && n->lost < 0)
+            network_lose(n, l->rank, silence_of(n, l->rank));
         if (!l->spoke)
             say(n, l,
                 &(struct iovec){&(tree_header){sizeof(tree_header), TREE_BEAT},

@@ -6,6 +6,7 @@
 #define BACKGROUND_SPIN_NS 3000 /* the background thread must not take a core from compute */
 #define SLEEP_MOST_NS UINT64_C(100000000)    /* then look for stalls; sockets tell of deaths … */
 #define SLEEP_ALONE_NS UINT64_C(30000000)    /* … and memory does not: look for dead peers */
+#define ASK_NS 30000                         /* nobody rings when data comes: look again soon */
 #define DOZE_NS 50000                        /* a background driver looks again by itself … */
 #define DOZES_BEFORE_SLEEP 40                /* … so often, then it must be woken */
 #define FORK_PATIENCE_NS UINT64_C(200000000) /* for a driver to make room */
@@ -61,7 +62,8 @@ static bool has_mail(engine *e)
 static uint64_t sleep_ns(const engine *e, uint64_t deadline_ns, bool doze)
 {
     const uint64_t longest = e->control.network == NULL ? SLEEP_ALONE_NS : SLEEP_MOST_NS;
-    const uint64_t now = os_now_ns(), most = doze ? DOZE_NS : longest;
+    const bool ask = e->transport->attend != NULL && engine_has_flight(e);
+    const uint64_t now = os_now_ns(), most = ask ? ASK_NS : doze ? DOZE_NS : longest;
     if (deadline_ns >= now + most)
         return most;
     return deadline_ns > now ? deadline_ns - now : 0;

@@ -21,8 +21,8 @@ static rueda_status read_settings(engine *e)
                            e->settings.algorithm.text);
     const char *transport = e->settings.transport.text;
     if (strcmp(transport, "auto") != 0 && strcmp(transport, "shm") != 0 &&
-        strcmp(transport, "tcp") != 0)
-        return status_fail(RUEDA_ERR_CONFIG, "RUEDA_TRANSPORT=%s is not auto, shm or tcp",
+        strcmp(transport, "tcp") != 0 && strcmp(transport, "mpi") != 0)
+        return status_fail(RUEDA_ERR_CONFIG, "RUEDA_TRANSPORT=%s is not auto, shm, tcp or mpi",
                            transport);
     const rueda_status fault = fault_parse(e->settings.fault.text, &e->fault);
     if (fault != RUEDA_OK)
@@ -60,13 +60,15 @@ static rueda_status start_parts(engine *e)
     return status == RUEDA_OK ? background_start(e) : status;
 }
 
-static void stop_parts(engine *e, heap_leftovers **leftovers)
+/* `whole`: the job is not broken. */
+static void stop_parts(engine *e, bool whole, heap_leftovers **leftovers)
 {
     background_stop(e);
     witness_stop(e);
     watch_close(e);
     for (int32_t i = 0; i < RUEDA_MAX_SETS; i++)
         sets_unmake(e, i);
+    mpi_job_close(e->control.mpi, whole);
     network_close(e->control.network);
     heap_leave(&e->heap, &e->segment, leftovers);
     pthread_mutex_destroy(&e->sets_lock);
@@ -80,7 +82,7 @@ static void leave(engine *e, bool whole)
         network_flush(e->control.network, whole, whole ? DRAIN_NS : FAREWELL_NS);
 }
 
-static rueda_status join_job(engine *e)
+static rueda_status join_job(engine *e, mpi_job *mpi)
 {
     boot_meeting meeting = {.door = NULL};
     const config *settings = &e->settings;
@@ -89,11 +91,11 @@ static rueda_status join_job(engine *e)
     if (status != RUEDA_OK)
         return status;
     e->control = (control){&e->segment, NULL, (uint32_t)e->who.rank,
-                           e->who.crowded_some ? PIECES_CROWDED : PIECES_WANTED};
+                           e->who.crowded_some ? PIECES_CROWDED : PIECES_WANTED, mpi};
     e->transport = &transport_shm;
     if (meeting.door == NULL)
         return RUEDA_OK;
-    e->transport = &transport_tcp;
+    e->transport = mpi != NULL && mpi->moves_data ? &transport_mpi : &transport_tcp;
     status = network_open(&meeting, settings, &e->who, e->generation, &e->log, &e->segment,
                           &e->control.network);
     if (status != RUEDA_OK) {
@@ -103,7 +105,25 @@ static rueda_status join_job(engine *e)
     return status;
 }
 
-rueda_status engine_start(engine *e, const config *settings, uint64_t generation)
+/* MPI comes first: it may tell who we are, and where and with which key we meet. */
+static rueda_status join(engine *e, const void *communicator)
+{
+    mpi_job *mpi = NULL;
+    rueda_status status = mpi_job_open(&e->settings, communicator, e->kernel, &e->log, &mpi);
+    if (status == RUEDA_OK)
+        status = boot_identify(&e->settings, &e->who);
+    e->log.rank = (int)e->settings.rank;
+    if (status == RUEDA_OK)
+        status = witness_prepare(e);
+    if (status == RUEDA_OK)
+        status = join_job(e, mpi);
+    if (status != RUEDA_OK)
+        mpi_job_close(mpi, false);
+    return status;
+}
+
+rueda_status engine_start(engine *e, const config *settings, const void *communicator,
+                          uint64_t generation)
 {
     memset(e, 0, sizeof *e);
     e->settings = *settings;
@@ -113,11 +133,7 @@ rueda_status engine_start(engine *e, const config *settings, uint64_t generation
     e->log = (logger){LOG_WARN, (int)settings->rank};
     rueda_status status = read_settings(e);
     if (status == RUEDA_OK)
-        status = boot_identify(settings, &e->who);
-    if (status == RUEDA_OK)
-        status = witness_prepare(e);
-    if (status == RUEDA_OK)
-        status = join_job(e);
+        status = join(e, communicator);
     if (status != RUEDA_OK)
         return status;
     pthread_mutex_init(&e->sets_lock, NULL);
@@ -126,12 +142,12 @@ rueda_status engine_start(engine *e, const config *settings, uint64_t generation
     if (status != RUEDA_OK) {
         heap_leftovers *none = NULL; /* nobody has allocated yet */
         leave(e, true);
-        stop_parts(e, &none);
+        stop_parts(e, false, &none);
     }
     return status;
 }
 
-static bool has_flight(const engine *e)
+bool engine_has_flight(const engine *e)
 {
     for (int32_t i = 0; i < RUEDA_MAX_SETS; i++) {
         const process_set *s = &e->sets[i];
@@ -145,7 +161,7 @@ static bool has_flight(const engine *e)
 static void drain(engine *e)
 {
     const uint64_t deadline = os_now_ns() + DRAIN_NS;
-    while (has_flight(e) && e->broken == RUEDA_OK && os_now_ns() < deadline) {
+    while (engine_has_flight(e) && e->broken == RUEDA_OK && os_now_ns() < deadline) {
         if (!engine_step(e)) {
             os_yield();
             watch_peers(e, os_now_ns());
@@ -163,7 +179,7 @@ void engine_stop(engine *e, heap_leftovers **leftovers)
     engine_break(e, RUEDA_ERR_SHUTDOWN, "rueda_shutdown was called while the request was pending");
     held_end(e);
     leave(e, whole);
-    stop_parts(e, leftovers);
+    stop_parts(e, whole, leftovers);
 }
 
 void engine_forget(engine *e)

@@ -13,6 +13,7 @@
 #include "memory/heap.h"
 #include "negotiate/negotiate.h"
 #include "observe/timeline.h"
+#include "transport/mpi/mpi.h"
 
 typedef struct engine engine;
 typedef struct process_set process_set;
@@ -126,7 +127,9 @@ struct engine {
     uint64_t decided_ns; /* when the last round was decided; 0: the timeline was off */
 };
 
-rueda_status engine_start(engine *e, const config *settings, uint64_t generation);
+/* `communicator`: where an MPI_Comm lies whose ranks are the job's, or NULL. */
+rueda_status engine_start(engine *e, const config *settings, const void *communicator,
+                          uint64_t generation);
 /* Finishes what is agreed, ends the rest with ERR_SHUTDOWN, leaves the job. Shared memory that its users
  * still have is put before `*leftovers`. */
 void engine_stop(engine *e, heap_leftovers **leftovers);
@@ -152,6 +155,8 @@ rueda_status engine_set(engine *e, int32_t id, process_set **set);
 void engine_let_go(engine *e, const process_set *set); /* NULL is allowed */
 
 /* ---- between the files of this folder ---- */
+
+bool engine_has_flight(const engine *e); /* some operation is */
 
 /* progress.c: one pass over everything; true: something moved. */
 bool engine_step(engine *e);

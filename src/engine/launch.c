@@ -122,7 +122,8 @@ static plan_choice choice_of(const engine *e, const process_set *s, const record
         .shared_memory = s->hosts < s->size || s->hosts == 1,
         .mapped = s->hosts == 1 && is_mapped(r),
         .equal_parts = !r->unequal,
-        .deterministic = e->settings.deterministic != 0};
+        .deterministic = e->settings.deterministic != 0,
+        .native = e->transport->collect != NULL && s->size == e->who.size && s->hosts == s->size};
 }
 
 static uint16_t index_of(const process_set *s, int32_t rank)
@@ -134,7 +135,7 @@ static uint16_t index_of(const process_set *s, int32_t rank)
 }
 
 static rueda_status find_plan(engine *e, process_set *s, const record *r, uint64_t bytes,
-                              const plan **found)
+                              uint32_t tensors, const plan **found)
 {
     const plan_choice choice = choice_of(e, s, r, bytes);
     const plan_layout layout = {
@@ -144,7 +145,8 @@ static rueda_status find_plan(engine *e, process_set *s, const record *r, uint64
         .root = choice.collective == PLAN_BROADCAST ? index_of(s, r->agreed.root) : 0,
         .adasum = choice.adasum,
         .mapped = choice.mapped,
-        .prescaled = r->agreed.prescale != 1.0};
+        .prescaled = r->agreed.prescale != 1.0,
+        .packed = choice.native && tensors > 1};
     return plans_get(e, s, choice.collective, &choice, layout, found);
 }
 
@@ -263,7 +265,7 @@ static rueda_status launch_fused(engine *e, process_set *s, record **records, ui
     const record *first = records[0];
     const uint64_t element_bytes = rueda_dtype_bytes((rueda_dtype)first->agreed.dtype);
     const plan *p;
-    rueda_status status = find_plan(e, s, first, elements * element_bytes, &p);
+    rueda_status status = find_plan(e, s, first, elements * element_bytes, count, &p);
     if (status != RUEDA_OK)
         return status;
     operation *o = operation_new(count, p->chunks);
@@ -382,7 +384,7 @@ static rueda_status launch_single(engine *e, process_set *s, record *r)
 {
     const uint64_t bytes = bytes_of(r);
     const plan *p;
-    rueda_status status = find_plan(e, s, r, bytes, &p);
+    rueda_status status = find_plan(e, s, r, bytes, 1, &p);
     if (status != RUEDA_OK)
         return status;
     const uint32_t chunks = p->chunks > s->size ? p->chunks : s->size;

@@ -14,7 +14,7 @@ struct planned {
 static bool same_layout(const plan_layout *a, const plan_layout *b)
 {
     return a->root == b->root && a->adasum == b->adasum && a->mapped == b->mapped &&
-           a->prescaled == b->prescaled && a->small == b->small;
+           a->prescaled == b->prescaled && a->small == b->small && a->packed == b->packed;
 }
 
 /* RUEDA_VERIFY: the proof covers all ranks' plans, so all are built. */
@@ -46,11 +46,14 @@ static rueda_status prove(plan_collective collective, plan_algorithm algorithm, 
     return status;
 }
 
-/* What plan_build cannot see: equal splits, and that a sum is wanted where Adasum is forced. */
+/* What plan_build cannot see: equal splits, what the transport has, and that a sum is wanted where Adasum
+ * is forced. */
 static bool may_be_forced(plan_algorithm forced, const plan_choice *choice)
 {
     if (forced == PLAN_ALGORITHM_BRUCK && choice->collective == PLAN_ALLTOALL)
         return choice->equal_parts;
+    if (forced == PLAN_ALGORITHM_NATIVE)
+        return choice->native && !choice->adasum;
     return forced != PLAN_ALGORITHM_AUTO && (forced != PLAN_ALGORITHM_ADASUM || choice->adasum);
 }
 

@@ -43,8 +43,7 @@ static void clear_segment(engine *e, int32_t id)
                                                                              << EXEC_TICK_BITS);
 }
 
-/* Numbers the hosts of the members in their order. Plans want a host's members side by side: where
- * they are not, each member counts as a host, as if it shared no memory. */
+/* Numbers the hosts of the members in the order of their first members. */
 static rueda_status find_hosts(const engine *e, process_set *s)
 {
     const network *n = e->control.network;
@@ -54,18 +53,12 @@ static rueda_status find_hosts(const engine *e, process_set *s)
     s->host_of = calloc(s->size, sizeof *s->host_of);
     if (s->host_of == NULL)
         return status_fail(RUEDA_ERR_MEMORY, "out of memory for a process set");
-    bool side_by_side = true;
     for (uint16_t i = 1; i < s->size; i++) {
-        const uint32_t host = network_host(n, s->ranks[i]);
-        s->hosts += host != network_host(n, s->ranks[i - 1]);
-        s->host_of[i] = (uint16_t)(s->hosts - 1);
-        for (uint16_t q = 0; q < i; q++)
-            side_by_side &=
-                (network_host(n, s->ranks[q]) == host) == (s->host_of[q] == s->host_of[i]);
+        uint16_t beside = 0;
+        while (network_host(n, s->ranks[beside]) != network_host(n, s->ranks[i]))
+            beside++;
+        s->host_of[i] = beside < i ? s->host_of[beside] : s->hosts++;
     }
-    for (uint16_t i = 0; !side_by_side && i < s->size; i++)
-        s->host_of[i] = i;
-    s->hosts = side_by_side ? s->hosts : s->size;
     if (s->hosts > 1)
         return RUEDA_OK;
     free(s->host_of);

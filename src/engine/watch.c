@@ -240,6 +240,8 @@ void watch_peers(engine *e, uint64_t now)
         held_watch(e, now);
         return;
     }
+    if (e->transport->attend != NULL)
+        e->transport->attend(&e->control);
     look_for_dead(e);
     look_for_silent(e, now);
     if (e->control.network != NULL)

@@ -209,6 +209,17 @@ static bool awaited(exec_op *o, const plan_step *step)
     return step->lag >= tick || peer_reached(o, step->peer, flag_value(o, tick - step->lag));
 }
 
+/* A step waits for a peer's memory: messages that were started need not. */
+static rueda_status move_meanwhile(exec_op *o, bool *moved)
+{
+    bool done;
+    const int waiting_for = o->waiting_for;
+    const rueda_status status =
+        o->message_count > 0 ? exec_messages_progress(o, &done, moved) : RUEDA_OK;
+    o->waiting_for = waiting_for;
+    return status;
+}
+
 /* One step; *blocked: it must be tried again. */
 static rueda_status run_step(exec_op *o, const plan_step *step, bool *blocked, bool *moved)
 {
@@ -228,7 +239,7 @@ static rueda_status run_step(exec_op *o, const plan_step *step, bool *blocked, b
         return RUEDA_OK;
     case PLAN_AWAIT:
         *blocked = !awaited(o, step);
-        return RUEDA_OK;
+        return *blocked ? move_meanwhile(o, moved) : RUEDA_OK;
     case PLAN_SEND:
     case PLAN_RECV:
     case PLAN_RECV_REDUCE:
@@ -236,6 +247,12 @@ static rueda_status run_step(exec_op *o, const plan_step *step, bool *blocked, b
     case PLAN_FENCE: {
         bool done;
         const rueda_status status = exec_messages_progress(o, &done, moved);
+        *blocked = !done;
+        return status;
+    }
+    case PLAN_COLL: {
+        bool done = false;
+        const rueda_status status = exec_collect(o, step, &done);
         *blocked = !done;
         return status;
     }
@@ -317,6 +334,9 @@ rueda_status exec_run(exec_op *o, uint32_t budget, exec_result *result, bool *mo
         if (o->traces_ticks)
             exec_trace_tick(o);
     }
+    const transport_table *table = o->bound.channel->table;
+    if (table->flushed != NULL && !table->flushed(o->bound.channel))
+        return RUEDA_OK; /* blocked: our part is done, and others have not all of it */
     if (!ends_with_publish(o->bound.plan))
         set_flag(o, finished_value(o));
     if (o->bound.trace != NULL)

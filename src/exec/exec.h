@@ -90,6 +90,7 @@ typedef struct exec_op {
     bool traces_ticks; /* each tick is told to the trace, not the end alone */
     uint32_t tries;    /* of the tick, in vain */
     uint64_t executed; /* steps, for a fault */
+    bool collecting;   /* the COLL of the step is under way */
 
     exec_message *messages; /* started, not yet fenced */
     uint32_t message_count, message_capacity;
@@ -137,6 +138,9 @@ bool exec_trace_wants_ticks(const exec_op *o);
 void exec_trace_tick(const exec_op *o);
 void exec_trace_end(const exec_op *o);
 void exec_trace_stuck(const exec_op *o, bool failed);
+
+/* Starts the step's COLL, or looks whether it is done. */
+rueda_status exec_collect(exec_op *o, const plan_step *step, bool *done);
 
 rueda_status exec_message_start(exec_op *o, const plan_step *step, uint32_t piece);
 /* Moves started messages on; *done: all are finished. */

@@ -47,7 +47,7 @@ static bool carries_sums(const plan_step *step)
     return (step->kind == PLAN_SEND ? step->a : step->dst).buffer == PLAN_SUMS;
 }
 
-rueda_status exec_message_start(exec_op *o, const plan_step *step, uint32_t piece)
+static rueda_status add_message(exec_op *o, const plan_step *step, uint32_t piece)
 {
     if (o->message_count == o->message_capacity) {
         const uint32_t capacity = o->message_capacity == 0 ? 8 : 2 * o->message_capacity;
@@ -203,6 +203,16 @@ static bool is_behind(const exec_op *o, uint32_t index)
             return true;
     }
     return false;
+}
+
+/* What is sent goes off at once: it travels while the steps up to the next FENCE compute. */
+rueda_status exec_message_start(exec_op *o, const plan_step *step, uint32_t piece)
+{
+    bool unused;
+    const rueda_status status = add_message(o, step, piece);
+    if (status != RUEDA_OK || step->kind != PLAN_SEND || is_behind(o, o->message_count - 1))
+        return status;
+    return move_message(o, &o->messages[o->message_count - 1], &unused);
 }
 
 rueda_status exec_messages_progress(exec_op *o, bool *done, bool *moved)

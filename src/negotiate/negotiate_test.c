@@ -26,7 +26,7 @@ static void open_fixture(fixture *f, int64_t capacity)
     f->settings.cache_capacity = capacity;
     assert_int_equal(segment_create(&f->segment, &f->settings, 1, 1), RUEDA_OK);
     assert_int_equal(segment_commit_set(&f->segment, 0, 0), RUEDA_OK);
-    f->job = (control){&f->segment, NULL, 0, 1};
+    f->job = (control){.segment = &f->segment, .pieces = 1};
     f->group = (control_group){&f->job, 0, 1, 0, f->ranks, 0};
     assert_int_equal(queue_init(&f->queue), RUEDA_OK);
     assert_int_equal(negotiation_init(&f->negotiation, &f->group, &f->queue, (uint32_t)capacity),

@@ -35,14 +35,16 @@ bool net_key_parse(const char *text, uint8_t key[NET_KEY_BYTES])
     return good;
 }
 
-/* Why the file cannot be trusted, or NULL. */
-static const char *distrust(const struct stat *file)
+const char *net_key_distrust(int fd)
 {
-    if (!S_ISREG(file->st_mode))
+    struct stat file;
+    if (fstat(fd, &file) != 0)
+        return strerror(errno);
+    if (!S_ISREG(file.st_mode))
         return "it is not a regular file";
-    if (file->st_uid != geteuid())
+    if (file.st_uid != geteuid())
         return "it belongs to another user";
-    if ((file->st_mode & (S_IRWXG | S_IRWXO)) != 0)
+    if ((file.st_mode & (S_IRWXG | S_IRWXO)) != 0)
         return "others may use it: chmod 600 it";
     return NULL;
 }
@@ -87,8 +89,7 @@ rueda_status net_key_read(const char *path, uint8_t key[NET_KEY_BYTES])
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return status_fail_errno(RUEDA_ERR_CONFIG, "cannot read the key file %.200s", path);
-    struct stat file;
-    const char *wrong = fstat(fd, &file) != 0 ? strerror(errno) : distrust(&file);
+    const char *wrong = net_key_distrust(fd);
     if (wrong == NULL)
         wrong = take_key(fd, key);
     close(fd);

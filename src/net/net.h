@@ -73,6 +73,8 @@ bool net_key_parse(const char *text, uint8_t key[NET_KEY_BYTES]);
 /* Reads a key file: mode 600 or stricter, owned by us, the 64 digits (white space around them does not
  * matter) of a key that is not zero; else ERR_CONFIG in one line. */
 rueda_status net_key_read(const char *path, uint8_t key[NET_KEY_BYTES]);
+/* Why an open file must not hold a key (others may use it, it is another user's), or NULL. */
+const char *net_key_distrust(int fd);
 
 /* What a connection is for; the upper layers give the numbers their meaning. */
 typedef struct net_purpose {

@@ -13,8 +13,12 @@ static const char *const level_names[] = {"error", "warn", "info", "debug"};
 
 bool log_level_parse(const char *text, log_level *level)
 {
+    /* Horovod's spellings, beside "warning" */
+    if (strcasecmp(text, "fatal") == 0)
+        return *level = LOG_ERROR, true;
+    if (strcasecmp(text, "trace") == 0)
+        return *level = LOG_DEBUG, true;
     for (int i = 0; i < 4; i++) {
-        /* "warning" is Horovod's spelling */
         if (strncasecmp(text, level_names[i], strlen(level_names[i])) == 0)
             return *level = (log_level)i, true;
     }

@@ -192,6 +192,11 @@ void builder_combine(builder *b, plan_operand dst, plan_operand lower, plan_oper
     draft(b, (plan_step){.kind = PLAN_COMBINE, .dst = dst, .a = lower, .b = upper});
 }
 
+void builder_collect(builder *b, plan_operand dst, plan_operand a)
+{
+    draft(b, (plan_step){.kind = PLAN_COLL, .dst = dst, .a = a});
+}
+
 void builder_reduce_in_order(builder *b, plan_operand out, plan_operand own_part,
                              plan_operand spare, plan_buffer buffer, uint32_t index, unsigned first,
                              unsigned end)

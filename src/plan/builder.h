@@ -86,6 +86,7 @@ void builder_dot(builder *b, plan_operand dst, plan_operand lower, plan_operand 
                  unsigned flags);
 void builder_weigh(builder *b, unsigned first, unsigned middle, unsigned end, unsigned parity);
 void builder_combine(builder *b, plan_operand dst, plan_operand lower, plan_operand upper);
+void builder_collect(builder *b, plan_operand dst, plan_operand a);
 
 /* out ← x(first) ∘ x(first+1) ∘ … ∘ x(end−1), where x(q) is `buffer`[index] of rank q, and `own`
  * for this rank. If own is IN, it stays whole until it is used, although out may be the same

@@ -60,14 +60,16 @@ static void mark_later(builder *b, unsigned q, unsigned stage)
         b->marks[q] |= BUILDER_AWAITED_LATER;
 }
 
-/* A slot written in stage s for piece i was last read for piece i − PLAN_SLOTS, at the latest in
- * stage depth − 1. A later stage's AWAIT in the tick before covers that. */
+/* A slot written in stage s for piece i was last read for piece i − PLAN_SLOTS: in a deep phase in the
+ * stage after s, else at the latest in stage depth − 1. There a later stage's AWAIT in the tick before
+ * may cover that; the stages of a deep phase need not have a piece at the same time. */
 static void await_slot_readers(builder *b, unsigned stage)
 {
-    unsigned lag = stage + PLAN_SLOTS + 1 - b->phase.depth;
+    bool deep = b->phase.depth >= PLAN_SLOTS;
+    unsigned read_in = deep ? stage + 1 : b->phase.depth - 1u;
     for (unsigned q = 0; q < b->ranks; q++)
-        if (b->marks[q] == BUILDER_READS_SLOTS)
-            emit_await(b, q, stage, lag);
+        if (deep ? q != b->rank && builder_same_host(b, q) : b->marks[q] == BUILDER_READS_SLOTS)
+            emit_await(b, q, stage, stage + PLAN_SLOTS - read_in);
 }
 
 /* Whether both name the same memory. Of allreduce and broadcast, the output may be the input. */
@@ -145,7 +147,7 @@ static void emit_with_edges(builder *b, const plan_step *step, bool *slots_free)
 void builder_close_phase(builder *b)
 {
     plan *p = b->plan;
-    bool slots_free[PLAN_SLOTS] = {false};
+    bool slots_free[PLAN_STAGES] = {false};
     p->phases = builder_grow(b, p->phases, p->phase_count, &b->phase_capacity, sizeof *p->phases);
     if (!b->open || b->failed)
         return;

@@ -56,6 +56,9 @@ static const struct subject {
     {PLAN_ALLTOALL, PLAN_ALGORITHM_BRUCK, {.ranks = 4}},
     {PLAN_ALLTOALL, PLAN_ALGORITHM_PAIRWISE, {.ranks = 3}},
     {PLAN_BARRIER, PLAN_ALGORITHM_DOUBLING, {.ranks = 3}},
+    {PLAN_ALLREDUCE, PLAN_ALGORITHM_NATIVE, {.ranks = 3}},
+    {PLAN_ALLREDUCE, PLAN_ALGORITHM_NATIVE, {.ranks = 2, .packed = true, .prescaled = true}},
+    {PLAN_BROADCAST, PLAN_ALGORITHM_NATIVE, {.ranks = 3, .root = 1}},
 };
 
 /* ---- The oracle's opinion -------------------------------------------------------------------- */

@@ -42,6 +42,8 @@ typedef struct oracle_rank {
     number slot[PLAN_SLOTS][ORACLE_CHUNKS];
     uint64_t sums[ORACLE_RANKS][2]; /* own at the own index; copies of others' */
     uint64_t weight;
+    const plan_step *collective; /* the COLL it is in */
+    bool collected;              /* it is over */
 } oracle_rank;
 
 typedef struct oracle {
@@ -241,6 +243,38 @@ static inline bool oracle_fence(oracle *o, unsigned r)
     return true;
 }
 
+/* All ranks must be in a COLL; then each gets the result. */
+static inline void oracle_collect_all(oracle *o)
+{
+    const plan *p = o->team->plans[0];
+    const bool spreads = p->collective == PLAN_BROADCAST;
+    for (unsigned r = 0; r < o->team->ranks; r++)
+        if (o->ranks[r].collective == NULL || o->ranks[r].collected)
+            return;
+    for (uint32_t i = 0; i < o->pieces; i++) {
+        number sum = *oracle_at(o, &o->ranks[spreads ? p->layout.root : 0].collective->a, i);
+        for (unsigned r = 1; r < o->team->ranks && !spreads; r++)
+            sum = oracle_reduce(sum, *oracle_at(o, &o->ranks[r].collective->a, i));
+        for (unsigned r = 0; r < o->team->ranks; r++)
+            *oracle_at(o, &o->ranks[r].collective->dst, i) = sum;
+    }
+    for (unsigned r = 0; r < o->team->ranks; r++)
+        o->ranks[r].collected = true;
+}
+
+static inline bool oracle_collect(oracle *o, unsigned r, const plan_step *s)
+{
+    oracle_rank *x = &o->ranks[r];
+    if (x->collective == NULL)
+        x->collective = s;
+    oracle_collect_all(o);
+    if (!x->collected)
+        return false;
+    x->collected = false;
+    x->collective = NULL;
+    return true;
+}
+
 /* ---- Ticks ----------------------------------------------------------------------------------- */
 
 /* Runs the next step of a rank; false: it has to wait. */
@@ -268,6 +302,8 @@ static inline bool oracle_step(oracle *o, unsigned r, const plan_phase *phase, c
     case PLAN_WEIGH:
         oracle_weigh(o, r, s);
         return true;
+    case PLAN_COLL:
+        return oracle_collect(o, r, s);
     default:
         for (uint32_t i = piece; i < (phase->once ? o->pieces : piece + 1); i++)
             oracle_data_step(o, r, s, i);

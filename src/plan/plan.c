@@ -5,6 +5,7 @@
 
 #include "plan/algorithms/algorithms.h"
 #include "plan/builder.h"
+#include "plan/host_order.h"
 
 #include <stdlib.h>
 
@@ -35,6 +36,8 @@ static const struct row {
     {PLAN_ALGORITHM_PAIRWISE, PLAN_ALLTOALL, pairwise_alltoall, 0},
     {PLAN_ALGORITHM_ADASUM, PLAN_ALLREDUCE, adasum_allreduce, PLAN_PROJECTS | PLAN_ONE_ORDER},
     {PLAN_ALGORITHM_HIERARCHICAL, PLAN_ALLREDUCE, hierarchical_allreduce, PLAN_PROJECTS},
+    {PLAN_ALGORITHM_NATIVE, PLAN_ALLREDUCE, native_allreduce, 0},
+    {PLAN_ALGORITHM_NATIVE, PLAN_BROADCAST, native_broadcast, 0},
 };
 
 static const struct row *find_row(plan_algorithm algorithm, plan_collective collective)
@@ -61,19 +64,6 @@ static bool one_host(const plan_layout *layout)
     return true;
 }
 
-static bool hosts_are_blocks(const plan_layout *layout)
-{
-    const uint16_t *host_of = layout->host_of;
-    for (unsigned q = 1; host_of && q < layout->ranks; q++) {
-        if (host_of[q] == host_of[q - 1])
-            continue;
-        for (unsigned before = 0; before < q; before++)
-            if (host_of[before] == host_of[q])
-                return false;
-    }
-    return true;
-}
-
 static const char *objection(const struct row *row, const plan_layout *layout)
 {
     if (layout->ranks < 1 || layout->ranks > PLAN_MAX_RANKS)
@@ -82,8 +72,6 @@ static const char *objection(const struct row *row, const plan_layout *layout)
         return "the rank or the root is not among the ranks";
     if (!row)
         return "the algorithm does not serve this collective";
-    if (!hosts_are_blocks(layout))
-        return "the ranks of a host must follow each other";
     if (layout->adasum && !(row->service & PLAN_PROJECTS))
         return "the algorithm cannot combine by projection (adasum)";
     if (layout->ranks > 1 && (row->service & PLAN_ONE_HOST) && !one_host(layout))
@@ -104,21 +92,14 @@ static void build_alone(builder *b)
                  reduces ? PLAN_PRESCALE | PLAN_POSTSCALE : 0);
 }
 
-plan *plan_build(plan_collective collective, plan_algorithm algorithm, const plan_layout *layout,
-                 const char **why)
+static plan *build(const struct row *row, const plan_layout *layout, const char **why)
 {
-    const struct row *row = find_row(algorithm, collective);
-    plan_layout wanted = *layout;
-    wanted.adasum = layout->adasum || algorithm == PLAN_ALGORITHM_ADASUM;
-    *why = objection(row, &wanted);
-    if (*why)
-        return NULL;
-    builder *b = builder_start(collective, algorithm, &wanted);
+    builder *b = builder_start(row->collective, row->algorithm, layout);
     *why = "out of memory";
     if (!b)
         return NULL;
     const char *refusal = NULL;
-    if (wanted.ranks == 1)
+    if (layout->ranks == 1)
         build_alone(b);
     else
         refusal = row->author(b);
@@ -128,6 +109,38 @@ plan *plan_build(plan_collective collective, plan_algorithm algorithm, const pla
         return NULL;
     }
     return builder_finish(b);
+}
+
+/* For ranks in the order of their hosts. */
+static plan *build_sorted(const struct row *row, const plan_layout *layout, const char **why)
+{
+    uint16_t *order = calloc(2 * (size_t)layout->ranks, sizeof *order);
+    *why = "out of memory";
+    if (!order)
+        return NULL;
+    host_order_find(layout, order);
+    plan_layout sorted = host_order_layout(layout, order, order + layout->ranks);
+    plan *p = build(row, &sorted, why);
+    if (p)
+        host_order_rename(p, layout, order);
+    free(order);
+    return p;
+}
+
+/* An author whose reduction has one order writes for the ranks as they are. */
+plan *plan_build(plan_collective collective, plan_algorithm algorithm, const plan_layout *layout,
+                 const char **why)
+{
+    const struct row *row = find_row(algorithm, collective);
+    plan_layout wanted = *layout;
+    wanted.adasum = layout->adasum || algorithm == PLAN_ALGORITHM_ADASUM;
+    *why = objection(row, &wanted);
+    if (*why)
+        return NULL;
+    bool as_they_are = (row->service & PLAN_ONE_ORDER) || wanted.adasum;
+    if (as_they_are || host_order_is_kept(&wanted))
+        return build(row, &wanted, why);
+    return build_sorted(row, &wanted, why);
 }
 
 void plan_free(plan *p)

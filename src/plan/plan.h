@@ -19,7 +19,9 @@
  * WORK; a step that names slots only is as long as the piece of IN chunk dst.index: such a cell
  * stands for that chunk.
  * Slots. Each rank has `PLAN_SLOTS` slots that peers on its host can read; SLOT cell c of piece i
- * is cell c of slot i mod PLAN_SLOTS. A phase divides a slot into `cells` cells of one piece each.
+ * is cell c of slot i mod PLAN_SLOTS. A phase divides a slot into `cells` cells of one piece each. What
+ * a stage writes into a cell must be read before the piece PLAN_SLOTS further on comes: phases of at
+ * least PLAN_SLOTS stages read it in the next stage.
  *
  * Ticks. A looping phase of `depth` stages over n pieces runs n + depth − 1 ticks (0 when n is 0); in
  * tick t a step of stage s works on piece t − s and is skipped when there is no such piece. Phases
@@ -45,7 +47,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define PLAN_SLOTS 4        /* slots a rank has; a phase that uses slots has depth < PLAN_SLOTS */
+#define PLAN_SLOTS 4        /* slots a rank has */
+#define PLAN_STAGES 256     /* most stages of a phase: plan_step.stage is a byte */
 #define PLAN_MAX_RANKS 4096 /* ranks of one plan */
 
 #define PLAN_COLLECTIVE_LIST(X)                                                                    \
@@ -71,7 +74,8 @@ typedef enum plan_collective {
     X(BRUCK, "bruck")                                                                              \
     X(PAIRWISE, "pairwise")                                                                        \
     X(ADASUM, "adasum")                                                                            \
-    X(HIERARCHICAL, "hierarchical")
+    X(HIERARCHICAL, "hierarchical")                                                                \
+    X(NATIVE, "native")
 
 typedef enum plan_algorithm {
 #define PLAN_ALGORITHM_ENUM(name, text) PLAN_ALGORITHM_##name,
@@ -111,6 +115,9 @@ typedef struct plan_operand {
  *   WEIGH        coefficients ← Σ SUMS[a.index] of ranks a.rank … a.rank+lag−1, in order; the upper
  *                block starts at rank b.rank
  *   COMBINE      dst ← ca·a + cb·b with WEIGH's coefficients
+ *   COLL         all ranks together, in a `once` phase: the transport's own collective. allreduce: dst
+ *                ← the reduction of all ranks' a; broadcast: dst ← the root's a (others have none). The
+ *                verifier takes its result for granted, and that all ranks get the same bits
  * In the list: kind, name when all operands are this rank's, name when one is a peer's (a COPY into
  * a peer's memory is called PUT). */
 #define PLAN_KIND_LIST(X)                                                                          \
@@ -124,7 +131,8 @@ typedef struct plan_operand {
     X(AWAIT, "AWAIT", "AWAIT")                                                                     \
     X(DOT, "DOT", "GET_DOT")                                                                       \
     X(WEIGH, "WEIGH", "WEIGH")                                                                     \
-    X(COMBINE, "COMBINE", "GET_COMBINE")
+    X(COMBINE, "COMBINE", "GET_COMBINE")                                                           \
+    X(COLL, "COLL", "COLL")
 
 typedef enum plan_kind {
 #define PLAN_KIND_ENUM(name, local, remote) PLAN_##name,
@@ -164,13 +172,14 @@ typedef struct plan_phase {
  * the plan cache and the same on all ranks but for `rank`. */
 typedef struct plan_layout {
     uint16_t ranks, rank;
-    const uint16_t *host_of; /* host number of each rank, hosts as blocks; NULL: all on one host.
-                                Ranks without shared memory count as hosts of their own */
+    const uint16_t *host_of; /* host number of each rank; NULL: all on one host. Ranks without
+                                shared memory count as hosts of their own */
     uint16_t root;           /* broadcast */
     bool adasum;             /* allreduce: combine by projection instead of a reduction */
     bool mapped;             /* IN and OUT of peers on the host can be reached */
     bool prescaled;          /* the prescale factor is not 1 */
     bool small;              /* latency matters, bytes don't: fewest hops */
+    bool packed;             /* several tensors: what is handed on whole is packed first */
 } plan_layout;
 
 typedef struct plan {
@@ -204,6 +213,7 @@ typedef struct plan_choice {
     bool mapped;        /* IN and OUT of peers on the host can be reached */
     bool equal_parts;   /* alltoall: all splits alike */
     bool deterministic; /* allreduce: by the tree of blocks.h, whatever the bytes and hosts */
+    bool native;        /* the transport has collectives of its own for these ranks */
 } plan_choice;
 
 /* The table's answer: algorithm, and in *small whether to build it for latency. Total: there is an

@@ -107,6 +107,12 @@ void plan_describe_step(const plan *p, const plan_step *step, char text[PLAN_STE
         say(&w, "coefficients ← Σ sums[%u] of ranks %u–%u, upper from %u", step->a.index,
             step->a.rank, step->a.rank + step->lag - 1, step->b.rank);
         break;
+    case PLAN_COLL:
+        say_operand(&w, p, &step->dst);
+        say(&w, " ← %s of ", plan_collective_name(p->collective));
+        say_operand(&w, p, &step->a);
+        say(&w, ", by the transport");
+        break;
     case PLAN_FENCE:
     case PLAN_PUBLISH:
         text[--w.length] = '\0';

@@ -13,7 +13,8 @@ enum condition {
     PROJECTION = 4,   /* Adasum */
     FIXED_ORDER = 8,  /* a deterministic reduction */
     EQUAL_PARTS = 16, /* an alltoall with equal splits */
-    PRIVATE = 32      /* tensors that peers cannot reach */
+    PRIVATE = 32,     /* tensors that peers cannot reach */
+    NATIVE = 64       /* the transport has collectives of its own */
 };
 
 static const struct rule {
@@ -39,6 +40,9 @@ static const struct rule {
     {PLAN_ALLTOALL, MEMORY, ANY, ANY, PLAN_ALGORITHM_DIRECT, false},
     {PLAN_REDUCESCATTER, MEMORY, ANY, ANY, PLAN_ALGORITHM_DIRECT, false},
     {PLAN_BARRIER, MEMORY, ANY, ANY, PLAN_ALGORITHM_DIRECT, false},
+    /* By the transport itself: it knows its network. */
+    {PLAN_ALLREDUCE, NATIVE, ANY, ANY, PLAN_ALGORITHM_NATIVE, false},
+    {PLAN_BROADCAST, NATIVE, ANY, ANY, PLAN_ALGORITHM_NATIVE, false},
     /* By messages, or both. */
     {PLAN_ALLREDUCE, 0, ANY, 8192, PLAN_ALGORITHM_DOUBLING, false},
     {PLAN_ALLREDUCE, SHARED_HOSTS, 512, ANY, PLAN_ALGORITHM_HIERARCHICAL, false},
@@ -66,6 +70,7 @@ static unsigned conditions_of(const plan_choice *choice)
     met |= choice->deterministic ? FIXED_ORDER : 0;
     met |= choice->equal_parts ? EQUAL_PARTS : 0;
     met |= !choice->mapped ? PRIVATE : 0;
+    met |= choice->native ? NATIVE : 0;
     return met;
 }
 

@@ -26,8 +26,15 @@ static void build_choice(team *t, const plan_choice *choice, int how, bool *smal
 static unsigned hosts_of(unsigned ranks, int how)
 {
     uint16_t host_of[TESTING_MAX_RANKS];
+    unsigned hosts = 0;
     spread_over_hosts(host_of, ranks, how);
-    return how == ONE_HOST ? 1 : host_of[ranks - 1];
+    for (unsigned q = 0; q < ranks; q++) {
+        bool seen = false;
+        for (unsigned before = 0; before < q; before++)
+            seen = seen || host_of[before] == host_of[q];
+        hosts += !seen;
+    }
+    return how == ONE_HOST ? 1 : hosts;
 }
 
 /* Without peer memory each rank counts as a host of its own in the layout. */

@@ -41,13 +41,15 @@ static inline bool team_build(team *t, plan_collective collective, plan_algorith
 }
 
 /* Ways to spread ranks over hosts. */
-enum { ONE_HOST, OWN_HOSTS, PAIRS, FOURS, UNEVEN_TWO, UNEVEN_MANY, HOST_LAYOUTS };
+enum { ONE_HOST, OWN_HOSTS, PAIRS, FOURS, UNEVEN_TWO, UNEVEN_MANY, IN_TURN, MIXED, HOST_LAYOUTS };
 
 /* Fills host_of; returns what to put into a layout. */
 static inline const uint16_t *spread_over_hosts(uint16_t *host_of, unsigned ranks, int how)
 {
     unsigned left = 0, host = 0;
-    for (unsigned q = 0; q < ranks; q++) {
+    for (unsigned q = 0; q < ranks && how >= IN_TURN; q++) /* not side by side */
+        host_of[q] = (uint16_t)(how == IN_TURN ? q % 3 : q * q % 7 % 4);
+    for (unsigned q = 0; q < ranks && how < IN_TURN; q++) {
         if (left == 0) {
             host++;
             left = how == OWN_HOSTS     ? 1

@@ -38,6 +38,15 @@ static uint64_t least_of(const plan *p, uint64_t bytes)
     }
 }
 
+/* What a transport moves is its own business: no worse, we trust. */
+static bool hands_on(const plan *p)
+{
+    for (uint32_t i = 0; i < p->step_count; i++)
+        if (p->steps[i].kind == PLAN_COLL)
+            return true;
+    return false;
+}
+
 void plan_traffic(plan *const *plans, uint64_t bytes, uint64_t *most, uint64_t *least)
 {
     *most = 0;
@@ -46,7 +55,7 @@ void plan_traffic(plan *const *plans, uint64_t bytes, uint64_t *most, uint64_t *
         uint64_t chunks = 0;
         for (uint32_t i = 0; i < plans[r]->step_count; i++)
             chunks += chunks_moved(plans[r], &plans[r]->steps[i]);
-        uint64_t moved = share(bytes, chunks, plans[r]->chunks);
+        uint64_t moved = hands_on(plans[r]) ? *least : share(bytes, chunks, plans[r]->chunks);
         *most = moved > *most ? moved : *most;
     }
 }

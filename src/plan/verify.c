@@ -260,10 +260,26 @@ bool plan_reduces_in_one_order(plan *const *plans)
            verify_once(plans, 1, false, &one_order).failed == PLAN_CHECK_OK && one_order;
 }
 
+/* Stages of the deepest phase that uses slots. */
+static uint32_t deepest(const plan *p)
+{
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < p->phase_count; i++)
+        if (p->phases[i].cells && p->phases[i].depth > most)
+            most = p->phases[i].depth;
+    return most;
+}
+
+/* With the last count all stages of every phase work while slots are used again. */
 plan_verdict plan_verify(plan *const *plans)
 {
-    static const uint32_t COUNTS[] = {
-        0, 1, PLAN_SLOTS - 1, PLAN_SLOTS, PLAN_SLOTS + 1, 2 * PLAN_SLOTS + 1};
+    const uint32_t deep = deepest(plans[0]) + PLAN_SLOTS + 1;
+    const uint32_t COUNTS[] = {0,
+                               1,
+                               PLAN_SLOTS - 1,
+                               PLAN_SLOTS,
+                               PLAN_SLOTS + 1,
+                               deep > 2 * PLAN_SLOTS + 1 ? deep : 2 * PLAN_SLOTS + 1};
     plan_verdict verdict = {0};
     for (size_t i = 0; i < sizeof COUNTS / sizeof *COUNTS; i++) {
         verdict = plan_verify_pieces(plans, COUNTS[i]);

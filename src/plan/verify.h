@@ -114,10 +114,12 @@ typedef struct actor {
     uint32_t **tick_clocks;     /* per published tick: the clock then */
     cell *in, *out, *work, *slot;
     uint32_t in_span, out_span, slot_span;
-    sums *own_sums;        /* two */
-    uint32_t lower, upper; /* coefficients of the last WEIGH; 0: none */
-    transfer *flying;      /* started and not fenced */
-    uint32_t unmatched;    /* of them */
+    sums *own_sums;              /* two */
+    uint32_t lower, upper;       /* coefficients of the last WEIGH; 0: none */
+    transfer *flying;            /* started and not fenced */
+    uint32_t unmatched;          /* of them */
+    const plan_step *collective; /* the COLL it is in; NULL: none */
+    bool collected;              /* all others are in theirs, and it is over */
     bool done;
 } actor;
 
@@ -149,7 +151,8 @@ typedef struct verifier {
     uint32_t record_count, record_capacity;
     queue *queues; /* [from][to] */
     transfer *spare_transfers;
-    uint8_t *seen; /* per rank, scratch */
+    uint8_t *seen;       /* per rank, scratch */
+    unsigned collecting; /* ranks that wait in a COLL */
 } verifier;
 
 /* Sets the verdict unless one is there. The step is described in front of the text. */
@@ -180,6 +183,8 @@ void verify_join_clock(const verifier *v, actor *x, const uint32_t *clock);
 /* A step that runs at once, on one piece. */
 void verify_step(verifier *v, actor *x, const plan_step *step, uint32_t piece);
 /* The transfer of one piece, when both sides have started. */
+/* All ranks are in their COLL: gives each its result. */
+void verify_collect(verifier *v);
 void verify_deliver(verifier *v, const transfer *from, const transfer *to, uint32_t piece);
 /* Whether two ends of a message speak of the same bytes. */
 bool verify_same_extent(const verifier *v, const transfer *from, const transfer *to);

@@ -20,6 +20,7 @@ static const struct grammar {
     [PLAN_DOT] = {MAYBE_TARGET, SOURCE, SOURCE, PLAN_SUMS_ODD | PLAN_SUMS_START},
     [PLAN_WEIGH] = {ABSENT, ABSENT, ABSENT, 0},
     [PLAN_COMBINE] = {TARGET, SOURCE, SOURCE, 0},
+    [PLAN_COLL] = {TARGET, MESSAGE_SOURCE, ABSENT, 0},
 };
 
 uint32_t verify_chunks_of(const plan *p, plan_buffer buffer)
@@ -135,6 +136,20 @@ static const char *wrong_dot(const plan *p, const plan_step *step)
     return NULL;
 }
 
+/* Whole chunks of our own memory; only the root of a broadcast has something to give. */
+static const char *wrong_coll(const plan *p, const plan_phase *phase, const plan_step *step)
+{
+    const bool gives = p->collective == PLAN_ALLREDUCE || p->layout.rank == p->layout.root;
+    if (p->layout.adasum || (p->collective != PLAN_ALLREDUCE && p->collective != PLAN_BROADCAST))
+        return "is a collective that transports do not have";
+    if (!phase->once)
+        return "hands on a piece, and must hand on the whole";
+    if (step->dst.rank != p->layout.rank || step->a.buffer == PLAN_SUMS ||
+        (step->a.buffer != PLAN_NONE && step->a.rank != p->layout.rank))
+        return "hands on memory that is not its own";
+    return (step->a.buffer != PLAN_NONE) == gives ? NULL : "gives something where it must not";
+}
+
 static const char *wrong_kind(const plan *p, const plan_phase *phase, const plan_step *step)
 {
     bool projects =
@@ -147,6 +162,8 @@ static const char *wrong_kind(const plan *p, const plan_phase *phase, const plan
         return wrong_await(p, phase, step);
     if (step->kind == PLAN_DOT)
         return wrong_dot(p, step);
+    if (step->kind == PLAN_COLL)
+        return wrong_coll(p, phase, step);
     return NULL;
 }
 
@@ -179,8 +196,8 @@ static bool same_outline(const plan_phase *x, const plan_phase *y)
 static bool sound_phase(const plan_phase *phase, uint32_t first_step, uint32_t step_count)
 {
     return phase->first == first_step && phase->count <= step_count - first_step &&
-           phase->depth >= 1 && phase->depth <= 256 && (!phase->once || phase->depth == 1) &&
-           (!phase->once || phase->cells == 0) && (!phase->cells || phase->depth < PLAN_SLOTS);
+           phase->depth >= 1 && phase->depth <= PLAN_STAGES &&
+           (!phase->once || phase->depth == 1) && (!phase->once || phase->cells == 0);
 }
 
 static const char *wrong_outline(const verifier *v, unsigned r)

@@ -190,6 +190,44 @@ static void publish(verifier *v, actor *x)
     memcpy(x->tick_clocks[x->published++], x->clock, v->ranks * sizeof *x->clock);
 }
 
+/* The memory is the transport's from here on. */
+static void enter_collective(verifier *v, actor *x, const plan_step *step)
+{
+    for (uint32_t piece = 0; piece < v->pieces; piece++) {
+        if (step->a.buffer != PLAN_NONE)
+            verify_access(v, x, verify_find(v, x, &step->a, piece), false);
+        verify_access(v, x, verify_find(v, x, &step->dst, piece), true);
+    }
+    x->collective = step;
+    v->collecting++;
+}
+
+/* Everybody has heard of everybody. */
+static void end_collective(verifier *v)
+{
+    verify_collect(v);
+    for (unsigned r = 1; r < v->ranks; r++)
+        verify_join_clock(v, &v->actors[0], v->actors[r].clock);
+    for (unsigned r = 0; r < v->ranks; r++) {
+        verify_join_clock(v, &v->actors[r], v->actors[0].clock);
+        v->actors[r].collected = true;
+    }
+    v->collecting = 0;
+}
+
+static bool collect(verifier *v, actor *x, const plan_step *step)
+{
+    if (x->collective == NULL)
+        enter_collective(v, x, step);
+    if (v->collecting == v->ranks)
+        end_collective(v);
+    if (!x->collected)
+        return false;
+    x->collected = false;
+    x->collective = NULL;
+    return true;
+}
+
 /* Runs one step; false when it has to wait. */
 static bool run_step(verifier *v, actor *x, const plan_phase *phase, const plan_step *step)
 {
@@ -215,6 +253,8 @@ static bool run_step(verifier *v, actor *x, const plan_phase *phase, const plan_
     case PLAN_WEIGH:
         verify_step(v, x, step, 0);
         return true;
+    case PLAN_COLL:
+        return collect(v, x, step);
     default:
         for (uint32_t i = piece; i < (phase->once ? v->pieces : piece + 1); i++)
             verify_step(v, x, step, i);

@@ -164,6 +164,28 @@ void verify_deliver(verifier *v, const transfer *from, const transfer *to, uint3
     poke(v, receiver, &step->dst, piece, val);
 }
 
+/* What the transport gives for a piece: all ranks' values joined in one order, or the root's. */
+static value collected(verifier *v, uint32_t piece)
+{
+    const plan_layout *layout = &v->first->layout;
+    const bool spreads = v->first->collective == PLAN_BROADCAST;
+    const unsigned giver = spreads ? layout->root : 0;
+    value sum = peek(v, &v->actors[giver], &v->actors[giver].collective->a, piece);
+    for (unsigned r = 1; r < v->ranks && !spreads; r++)
+        sum = join(v, &v->actors[r], SHAPE_REDUCED, sum,
+                   peek(v, &v->actors[r], &v->actors[r].collective->a, piece));
+    return sum;
+}
+
+void verify_collect(verifier *v)
+{
+    for (uint32_t piece = 0; piece < v->pieces; piece++) {
+        const value result = collected(v, piece);
+        for (unsigned r = 0; r < v->ranks; r++)
+            poke(v, &v->actors[r], &v->actors[r].collective->dst, piece, result);
+    }
+}
+
 /* ---- Adasum ---------------------------------------------------------------------------------- */
 
 /* Marks (chunk, piece) as covered; false when it was. */

@@ -132,7 +132,7 @@ static void bounds_of_the_outline(void **state)
     expect(PLAN_CHECK_BOUNDS);
     DIRECT_OF(3);
     for (unsigned r = 0; r < 3; r++)
-        t.plans[r]->phases[0].depth = PLAN_SLOTS;
+        t.plans[r]->phases[0].depth = PLAN_STAGES + 1;
     expect(PLAN_CHECK_BOUNDS);
     DIRECT_OF(3);
     t.plans[2]->phases[0].count--;

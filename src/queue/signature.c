@@ -96,11 +96,12 @@ static bool same_shape(const signature *a, const signature *b)
     return true;
 }
 
-#define CONFLICT(what, format, a_value, b_value, remedy)                                           \
+/* The first sentence is the one that users of Horovod know; the second names both sides. */
+#define CONFLICT(what, said, a_value, b_value, remedy)                                             \
     status_fail(RUEDA_ERR_MISMATCH,                                                                \
-                "tensor '%s': Mismatched " what ": rank %d has " format                            \
-                ", but rank %d has " format "; " remedy,                                           \
-                name, a_rank, a_value, b_rank, b_value)
+                "tensor '%s': Mismatched " what ": One rank " said ", but another rank " said      \
+                ". These are rank %d and rank %d; " remedy,                                        \
+                name, a_value, b_value, a_rank, b_rank)
 
 static rueda_status shape_conflict(const char *name, const signature *a, int a_rank,
                                    const signature *b, int b_rank)
@@ -110,9 +111,9 @@ static rueda_status shape_conflict(const char *name, const signature *a, int a_r
     shape_text(b, b_text);
     return status_fail(
         RUEDA_ERR_MISMATCH,
-        "tensor '%s': Mismatched %s tensor shapes: rank %d has shape %s, but rank %d "
-        "has shape %s; %s",
-        name, signature_kind_name(a->kind), a_rank, a_text, b_rank, b_text,
+        "tensor '%s': Mismatched %s tensor shapes: One rank sent a tensor of shape %s, but another "
+        "rank sent a tensor of shape %s. These are rank %d and rank %d; %s",
+        name, signature_kind_name(a->kind), a_text, b_text, a_rank, b_rank,
         a->kind == SIGNATURE_ALLGATHER || a->kind == SIGNATURE_ALLTOALL
             ? "only the first dimension may differ"
             : "submit the same shape on all ranks");
@@ -122,14 +123,15 @@ static rueda_status reduction_conflict(const char *name, const signature *a, int
                                        const signature *b, int b_rank)
 {
     if (a->op != b->op)
-        return CONFLICT("reduction operation", "%s", rueda_op_name((rueda_op)a->op),
+        return CONFLICT("reduction operation", "specified %s", rueda_op_name((rueda_op)a->op),
                         rueda_op_name((rueda_op)b->op), "use one operation on all ranks");
     if (a->prescale != b->prescale || a->postscale != b->postscale)
-        return status_fail(RUEDA_ERR_MISMATCH,
-                           "tensor '%s': Mismatched prescale and/or postscale factors: rank %d has "
-                           "%g and %g, but rank %d has %g and %g; use the same on all ranks",
-                           name, a_rank, a->prescale, a->postscale, b_rank, b->prescale,
-                           b->postscale);
+        return status_fail(
+            RUEDA_ERR_MISMATCH,
+            "tensor '%s': Mismatched prescale and/or postscale factors: One rank sent factors of "
+            "%g / %g, but another rank sent factors of %g / %g. These are rank %d and rank %d; use "
+            "the same on all ranks",
+            name, a->prescale, a->postscale, b->prescale, b->postscale, a_rank, b_rank);
     return RUEDA_OK;
 }
 
@@ -137,10 +139,11 @@ static rueda_status set_conflict(const char *name, const signature *a, int a_ran
                                  const signature *b, int b_rank)
 {
     if (a->kind == SIGNATURE_REMOVE_SET && a->root != b->root)
-        return CONFLICT("process sets to remove", "%d", a->root, b->root, "remove the same set");
+        return CONFLICT("process sets to remove", "named set %d", a->root, b->root,
+                        "remove the same set");
     if (a->kind == SIGNATURE_ADD_SET && !same_list(a, b))
-        return CONFLICT("process sets to add", "%u ranks (or others)", a->list_count, b->list_count,
-                        "give the same ranks on all ranks");
+        return CONFLICT("process sets to add", "named %u ranks (or others)", a->list_count,
+                        b->list_count, "give the same ranks on all ranks");
     return RUEDA_OK;
 }
 
@@ -148,20 +151,20 @@ rueda_status signature_conflict(const char *name, const signature *a, int a_rank
                                 const signature *b, int b_rank)
 {
     if (a->kind != b->kind)
-        return CONFLICT("operations", "%s", signature_kind_name(a->kind),
+        return CONFLICT("operations", "did an %s", signature_kind_name(a->kind),
                         signature_kind_name(b->kind), "give different operations different names");
     if (a->dtype != b->dtype)
-        return CONFLICT("data types", "type %s", rueda_dtype_name((rueda_dtype)a->dtype),
+        return CONFLICT("data types", "had type %s", rueda_dtype_name((rueda_dtype)a->dtype),
                         rueda_dtype_name((rueda_dtype)b->dtype),
                         "submit the same type on all ranks");
     if (!same_shape(a, b))
         return shape_conflict(name, a, a_rank, b, b_rank);
     if (a->kind == SIGNATURE_BROADCAST && a->root != b->root)
-        return CONFLICT("BROADCAST root ranks", "root %d", a->root, b->root,
+        return CONFLICT("BROADCAST root ranks", "specified root rank %d", a->root, b->root,
                         "name one root on all ranks");
     if (a->group != b->group || a->group_size != b->group_size)
-        return CONFLICT("groups", "a group of %u (or another group)", a->group_size, b->group_size,
-                        "group the same tensors on all ranks");
+        return CONFLICT("groups", "had a group of %u (or another group)", a->group_size,
+                        b->group_size, "group the same tensors on all ranks");
     const rueda_status status = reduction_conflict(name, a, a_rank, b, b_rank);
     return status != RUEDA_OK ? status : set_conflict(name, a, a_rank, b, b_rank);
 }

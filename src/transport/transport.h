@@ -13,6 +13,7 @@
 #define RUEDA_TRANSPORT_H
 
 #include "control/control.h"
+#include "kernel/kernel.h"
 
 #include <sys/uio.h>
 
@@ -25,6 +26,17 @@ typedef struct transport_peer {
     double *sums;               /* 2 × SEGMENT_SUMS × {a·b, a·a, b·b, leaves} */
     segment_address *addresses; /* SEGMENT_ADDRESSES tensors of the current operation */
 } transport_peer;
+
+/* A whole collective. `in` NULL: `out` holds the input, too. */
+typedef struct transport_collective {
+    bool spreads; /* a broadcast of `root`'s `out`; else an allreduce */
+    const void *in;
+    void *out;
+    uint64_t count; /* elements */
+    rueda_dtype dtype;
+    kernel_op op;
+    uint16_t root;
+} transport_collective;
 
 typedef struct transport_table {
     const char *name;
@@ -55,6 +67,21 @@ typedef struct transport_table {
 
     /* Asked of a peer that has left the job: whether all it ever sent has arrived here. */
     bool (*ended)(transport_channel *channel, uint16_t peer);
+
+    /* ---- What only some transports have; NULL otherwise ---- */
+
+    /* Whether all that was sent leaves this process without further calls. An operation ends then. */
+    bool (*flushed)(transport_channel *channel);
+
+    /* Where nobody rings when bytes come: who waits asks again soon, and calls this now and then also
+     * when nothing is in flight, as what others need may still be on its way. */
+    void (*attend)(const control *job);
+
+    /* Collectives of its own over all ranks of the job, none of which shares memory with another;
+     * one at a time on a channel. collect starts one; the memory is the transport's until collected says
+     * that it is done. ERR_PEER: it failed. */
+    rueda_status (*collect)(transport_channel *channel, const transport_collective *what);
+    rueda_status (*collected)(transport_channel *channel, bool *done);
 } transport_table;
 
 /* Every transport embeds this first: what exec may read without a call. */
@@ -67,5 +94,7 @@ struct transport_channel {
 
 extern const transport_table transport_shm; /* all members on one host */
 extern const transport_table transport_tcp; /* tcp between hosts, shm inside; needs a network */
+extern const transport_table
+    transport_mpi; /* MPI between hosts, shm inside; needs an mpi_job, too */
 
 #endif

@@ -155,7 +155,7 @@ case_horovodruns_options_are_understood() {
 case_what_is_not_built_says_so() {
     for option in --min-np --max-np --slots-per-host --elastic-timeout --reset-limit \
         --blacklist-cooldown-range --host-discovery-script --autotune --autotune-log-file \
-        --mpi --mpi-args --jsrun --binding-args \
+        --mpi-threads-disable --jsrun --binding-args \
         --thread-affinity --config-file --log-with-timestamp; do
         expect 2 "$rueda" run -np 1 $option 2 true
         one_line err

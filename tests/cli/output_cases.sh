@@ -60,6 +60,51 @@ case_a_failed_ranks_lines_are_shown_again() {
     tail -n 1 end | grep -qE '^rueda run: rank 1 \(pid [0-9]+\) exited with 5$' || fail "last line"
 }
 
+case_errors_come_last_whenever_stdout_is_flushed() {
+    expect 5 "$rueda" run -np 2 sh -c '[ $RUEDA_RANK = 1 ] || exit 0
+        echo "this is why" >&2; sleep 0.2; seq 100; exit 5'
+    tail -n 3 err | head -n 2 >end
+    equal "$(cat end)" '[1]: 100
+[1]: this is why'
+}
+
+# One rank raises deep inside, the other is busy, asleep or itself about to raise because of that.
+traceback_is_last() { # traceback_is_last WHAT_RANK_0_DOES
+    command -v python3 >/dev/null || { echo "no python3"; exit 77; }
+    cat >raises.py <<EOF
+import os, time
+def ping(depth):
+    pong(depth - 1)
+def pong(depth):
+    if depth == 0:
+        raise ValueError("the reason")
+    ping(depth)
+print("rank", os.environ["RUEDA_RANK"], "begins")
+open("begun." + os.environ["RUEDA_RANK"], "w").close()
+while not (os.path.exists("begun.0") and os.path.exists("begun.1")):
+    time.sleep(0.02)
+if os.environ["RUEDA_RANK"] == "1":
+    print("a line of its own")
+    ping(6)
+$1
+EOF
+    expect 1 "$rueda" run -np 2 --timeout 30 python3 raises.py
+    sed -n '/the last lines of rank 1 again/,$p' err >end
+    sed '1d;$d' end | grep -c '^\[1\]: ' >count
+    equal "$(cat count)" "$(($(wc -l <end) - 2))"
+    contains end '[1]: Traceback (most recent call last):'
+    contains end ', in <module>'
+    equal "$(tail -n 2 end | head -n 1)" '[1]: ValueError: the reason'
+    tail -n 1 end | grep -qE '^rueda run: rank 1 \(pid [0-9]+\) exited with 1$' || fail "last line"
+}
+case_traceback_is_last_while_others_sleep() { traceback_is_last 'time.sleep(60)'; }
+case_traceback_is_last_while_others_compute() { traceback_is_last 'while True: print("busy")'; }
+case_traceback_is_last_while_others_read() { traceback_is_last 'os.read(os.pipe()[0], 1)'; }
+case_traceback_is_last_although_others_raise() {
+    traceback_is_last 'time.sleep(0.3); raise RuntimeError("rank 1 was lost")'
+    contains err '[0]: RuntimeError: rank 1 was lost'
+}
+
 case_silent_failures_repeat_nothing() {
     expect 5 "$rueda" run -np 2 sh -c 'exit 5'
     one_line err

@@ -39,6 +39,45 @@ case_rank_0_gets_stdin() {
     equal "$(grep -c '^\[1\]' out)" 1
 }
 
+case_all_ranks_read_the_input() {
+    seq 300000 >numbers
+    expect 0 "$rueda" run -np 3 --no-prefix --input numbers sh -c 'cksum'
+    equal "$(sort -u out)" "$(cksum <numbers)"
+    equal "$(wc -l <out)" 3
+    : >empty
+    echo word | expect 0 "$rueda" run -np 2 --input empty cat
+    [ ! -s out ] || fail "a rank has read something"
+    expect 0 sh -c "\"$rueda\" run -np 2 --no-prefix --input /dev/stdin wc -l <numbers"
+    equal "$(sort -u out)" 300000
+    for bad in no-such-file . /dev/fd/0; do
+        echo | expect 1 "$rueda" run -np 1 --input $bad true
+        contains err "rueda run: cannot read the input $bad: "
+        one_line err
+    done
+}
+
+case_results_come_back() {
+    expect 0 "$rueda" run -np 3 --results results sh -c \
+        'echo seen; { echo $RUEDA_RANK; seq $((RUEDA_RANK * 100000)); } >/dev/fd/$RUEDA_RESULTS_FD'
+    equal "$(grep -c seen out)" 3
+    for rank in 0 1 2; do # records are "RANK BYTES", then so many bytes
+        python3 - $rank >mine <<'EOF' || fail "no records"
+import sys
+with open("results", "rb") as file:
+    while line := file.readline():
+        rank, count = map(int, line.split())
+        data = file.read(count)
+        if rank == int(sys.argv[1]):
+            sys.stdout.buffer.write(data)
+EOF
+        { echo $rank; seq $((rank * 100000)); } | cmp - mine || fail "other results of rank $rank"
+    done
+    expect 0 env RUEDA_RESULTS_FD=9 "$rueda" run -np 1 --no-prefix sh -c 'echo "${RUEDA_RESULTS_FD-none}"'
+    equal "$(cat out)" none
+    expect 1 "$rueda" run -np 1 --results no/such/place true
+    contains err 'cannot write no/such/place: No such file or directory'
+}
+
 case_ranks_inherit_no_descriptor() {
     expect 0 ls /proc/self/fd
     alone=$(wc -l <out)
@@ -146,6 +185,40 @@ case_first_failure_ends_the_rest() {
     contains err '[0]: ending'
     tail -n 1 err | grep -qE '^rueda run: rank 2 \(pid [0-9]+\) exited with 3$' || fail "last line"
     all_gone pid.* || fail "a rank is left"
+}
+
+case_ranks_may_end_by_themselves_after_a_failure() {
+    expect 3 "$rueda" run -np 2 sh -c 'echo $$ >pid.$RUEDA_RANK
+        trap "echo asked >&2; exit 9" TERM
+        while [ ! -e pid.0 ] || [ ! -e pid.1 ]; do sleep 0.02; done
+        [ $RUEDA_RANK = 0 ] || exit 3
+        while [ -e /proc/$(cat pid.1)/exe ]; do sleep 0.02; done
+        sleep 0.2
+        echo "rank 1 is gone" >&2; exit 4'
+    contains err '[0]: rank 1 is gone'
+    ! grep -q asked err || fail "asked to end while it did so"
+    tail -n 1 err | grep -qE '^rueda run: rank 1 \(pid [0-9]+\) exited with 3$' || fail "last line"
+}
+
+case_the_time_to_end_by_themselves_can_be_longer() {
+    expect 3 "$rueda" run -np 2 --farewell 30 sh -c 'trap "echo asked >&2; exit 9" TERM
+        [ $RUEDA_RANK = 0 ] || exit 3
+        sleep 2; echo "said all" >&2'
+    contains err '[0]: said all'
+    ! grep -q asked err || fail "asked to end while it did so"
+}
+
+case_interrupt_ends_a_farewell() {
+    env --default-signal "$rueda" run -np 2 --farewell 50 --json-file events sh -c 'echo $$ >rank.$RUEDA_RANK
+        [ $RUEDA_RANK = 0 ] || exit 3
+        sleep 60' >out 2>err &
+    launcher=$!
+    await 10 "all ranks have started" test -s rank.0 -a -s rank.1
+    await 10 "a rank has failed" grep -q rank_exit events
+    kill -s INT $launcher
+    wait $launcher
+    equal $? 3
+    all_gone rank.* || fail "a rank is left"
 }
 
 case_death_by_signal_is_named() {

@@ -108,6 +108,32 @@ hosts_up() { # hosts_up COUNT
     ssh="$ssh --ssh-option GlobalKnownHostsFile=/dev/null --ssh-option StrictHostKeyChecking=yes"
 }
 
+# The rate of every host's link, in both directions.
+hosts_limit() { # hosts_limit RATE|none: as tc writes it
+    command -v tc >/dev/null || skip "no tc; tools/deps.sh test installs it"
+    for number in $(seq "$host_count"); do
+        limit_link "$1" netns "$number" tc qdisc replace dev eth0 root
+        limit_link "$1" tc qdisc replace dev "v$id.$number" root
+    done
+}
+
+limit_link() { # limit_link RATE COMMAND...
+    rate=$1
+    shift
+    if [ "$rate" = none ]; then
+        "$@" pfifo limit 1000
+    else
+        "$@" tbf rate "$rate" burst 128kb latency 50ms
+    fi || skip "tc cannot limit a rate here"
+}
+
+# A veth device passes packets of 64 KiB on whole; so many frames at a time.
+hosts_frames() { # hosts_frames [FRAMES]
+    for number in $(seq "$host_count"); do
+        netns "$number" ip link set eth0 gso_max_segs "${1:-1}"
+    done
+}
+
 # What runs on a host beside its sshd.
 guests() { # guests NUMBER
     eval "daemon=\$sshd$1"

@@ -3,7 +3,7 @@
  *
  * Ranks 0 and 1 combine where their memory lies, in a process set of their own. Before it writes to rank
  * 0, rank 1 is held up; meanwhile rank 2 dies, and the request of rank 0 ends.
- * ctest: timeout=120 */
+ * ctest: waits timeout=120 */
 #include "survivors.h"
 
 #include <setjmp.h>

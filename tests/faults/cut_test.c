@@ -1,6 +1,6 @@
 /* cut_test.c: connections that break between ranks that both live: all of them end with the same
  * sentence, which names the higher of the two.
- * ctest: timeout=120 */
+ * ctest: waits timeout=120 */
 #include "survivors.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* leave_test.c: ranks that leave early, and what the others can do afterwards; nothing stays behind.
- * ctest: timeout=120 */
+ * ctest: waits timeout=120 */
 #include "survivors.h"
 
 #include <pthread.h>

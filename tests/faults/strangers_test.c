@@ -1,6 +1,6 @@
 /* strangers_test.c: strangers of every kind at all ports of a running job: none is let in or told
  * anything, and the job goes on as if they were not there.
- * ctest: timeout=120 */
+ * ctest: waits timeout=120 */
 #include "strangers.h"
 
 #include <setjmp.h>

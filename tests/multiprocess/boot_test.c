@@ -201,9 +201,9 @@ static void ranks_meet_at_an_address(void **state)
     run_ranks(2, at_an_address, "localhost");
 }
 
+/* With an argument nothing but the file gives the key. */
 static void at_a_file(int rank, int size, const void *argument)
 {
-    (void)argument;
     char place[100];
     snprintf(place, sizeof place, "file:/tmp/rueda-meet-%s", getenv("RUEDA_JOB"));
     forget_ourselves();
@@ -213,7 +213,8 @@ static void at_a_file(int rank, int size, const void *argument)
     }
     meet();
     meet_at(rank, size, place);
-    set("RUEDA_INSECURE", "1");
+    if (argument == NULL)
+        set("RUEDA_INSECURE", "1");
     for (int i = 0; i < 2; i++)
         work(rank, size);
     CHECK(access(place + strlen("file:"), F_OK) != 0); /* nothing is left behind */
@@ -223,6 +224,32 @@ static void ranks_meet_by_a_file(void **state)
 {
     (void)state;
     run_ranks(3, at_a_file, NULL);
+    run_ranks(3, at_a_file, "with the key");
+}
+
+/* Whoever may write the file could send us elsewhere, with a key of his own. */
+static void at_an_open_file(int rank, int size, const void *argument)
+{
+    (void)argument;
+    char place[100];
+    snprintf(place, sizeof place, "file:/tmp/rueda-open-%s", getenv("RUEDA_JOB"));
+    forget_ourselves();
+    if (rank == 0)
+        return;
+    FILE *open = fopen(place + strlen("file:"), "w");
+    CHECK(open != NULL && fprintf(open, "1 127.0.0.1:1 %064d\n", 1) > 0 && fclose(open) == 0);
+    CHECK(chmod(place + strlen("file:"), 0644) == 0);
+    meet_at(rank, size, place);
+    set("RUEDA_START_TIMEOUT", "1");
+    CHECK(rueda_init(NULL) == RUEDA_ERR_TIMEOUT);
+    CHECK(strstr(rueda_error(), "others may use it") != NULL);
+    unlink(place + strlen("file:"));
+}
+
+static void an_open_file_is_not_trusted(void **state)
+{
+    (void)state;
+    run_ranks(2, at_an_open_file, NULL);
 }
 
 static void listen_in_a_range(int rank, int size, const void *argument)
@@ -337,6 +364,7 @@ int main(void)
         cmocka_unit_test(nonsense_of_a_launcher_is_named),
         cmocka_unit_test(ranks_meet_at_an_address),
         cmocka_unit_test(ranks_meet_by_a_file),
+        cmocka_unit_test(an_open_file_is_not_trusted),
         cmocka_unit_test(ports_and_interface_can_be_chosen),
         cmocka_unit_test(who_does_not_have_the_key_stays_outside),
         cmocka_unit_test(settings_are_compared_across_hosts),

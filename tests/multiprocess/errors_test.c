@@ -93,8 +93,7 @@ static void disagree(const difference *d, task_kind kind)
     char sentence[2048];
     snprintf(sentence, sizeof sentence, "%s", rueda_error());
     CHECK_SAYS(named);
-    CHECK_SAYS("rank 0 ");
-    CHECK_SAYS("rank 1 ");
+    CHECK_SAYS("rank 0 and rank 1;");
     for (int i = 0; i < 4 && d->says[i] != NULL; i++)
         CHECK_SAYS(d->says[i]);
     check_same_sentence(sentence);
@@ -132,7 +131,8 @@ static void disagree_about_everything(int rank, int size, const void *argument)
     for (int kind = 0; kind < TASK_BARRIER; kind++) {
         difference d = different("dtype");
         d.dtype = RUEDA_I32;
-        d.says[0] = "Mismatched data types", d.says[1] = "float32", d.says[2] = "int32";
+        d.says[0] = "Mismatched data types: One rank had type float32, but another rank had type "
+                    "int32.";
         disagree(&d, (task_kind)kind);
         d = different("width");
         d.width = 2;
@@ -147,7 +147,8 @@ static void disagree_about_everything(int rank, int size, const void *argument)
     }
     difference d = different("root");
     d.root = 1;
-    d.says[0] = "root", d.says[1] = "root 0", d.says[2] = "root 1";
+    d.says[0] = "Mismatched BROADCAST root ranks", d.says[1] = "root rank 0",
+    d.says[2] = "root rank 1";
     disagree(&d, TASK_BROADCAST);
     d = different("kind");
     d.kind = TASK_ALLGATHER;
@@ -176,7 +177,7 @@ static void disagree_in_set(int rank, int size, const void *argument)
     (void)size, (void)argument;
     const int32_t members[] = {1, 2};
     const int32_t *const lists[] = {members};
-    const rueda_init_options options = {sizeof options, 1, lists, &(int32_t){2}};
+    const rueda_init_options options = {sizeof options, 1, lists, &(int32_t){2}, NULL};
     CHECK_OK(rueda_init(&options));
     if (rank > 0) {
         const int64_t shape[] = {2};
@@ -185,8 +186,8 @@ static void disagree_in_set(int rank, int size, const void *argument)
         o.process_set = 1;
         o.root = rank;
         CHECK_STATUS(rueda_broadcast(&t, &o, NULL), RUEDA_ERR_MISMATCH);
-        CHECK_SAYS("rank 1 has root 1");
-        CHECK_SAYS("rank 2 has root 2");
+        CHECK_SAYS("One rank specified root rank 1, but another rank specified root rank 2.");
+        CHECK_SAYS("rank 1 and rank 2;");
         o.root = 0;
         CHECK_STATUS(rueda_broadcast(&t, &o, NULL), RUEDA_ERR_ARGUMENT);
         CHECK_SAYS("root 0");

@@ -1,5 +1,6 @@
 /* harness.c: forks ranks, waits for them, says which failed or hung. */
 #include "harness.h"
+#include "harness_mpi.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -130,15 +131,23 @@ static void set_number(const char *name, int value)
     setenv(name, text, 1);
 }
 
-/* Hosts are made up where TEST_RANKS_ON_HOST says how many ranks each has. */
+/* Hosts are made up where TEST_RANKS_ON_HOST says how many ranks each has, or TEST_HOSTS_IN_TURN over
+ * how many the ranks are dealt. */
 static void set_host(int rank)
 {
     char name[32];
-    const char *count = getenv("TEST_RANKS_ON_HOST");
-    if (count == NULL)
+    const char *count = getenv("TEST_RANKS_ON_HOST"), *hosts = getenv("TEST_HOSTS_IN_TURN");
+    if (count == NULL && hosts == NULL)
         return;
-    snprintf(name, sizeof name, "host%d", rank / atoi(count));
+    snprintf(name, sizeof name, "host%d", count != NULL ? rank / atoi(count) : rank % atoi(hosts));
     setenv("RUEDA_HOST", name, 1);
+}
+
+static void apply_environment(const job *j, int rank)
+{
+    set_host(rank);
+    for (size_t i = 0; j->environment != NULL && j->environment[i] != NULL; i++)
+        putenv((char *)j->environment[i]);
 }
 
 static void set_environment(const job *j, int rank, int number)
@@ -150,9 +159,14 @@ static void set_environment(const job *j, int rank, int number)
     set_number("RUEDA_SIZE", j->ranks);
     set_number("RUEDA_LOCAL_RANK", rank);
     set_number("RUEDA_LOCAL_SIZE", j->ranks);
-    set_host(rank);
-    for (size_t i = 0; j->environment != NULL && j->environment[i] != NULL; i++)
-        putenv((char *)j->environment[i]);
+    apply_environment(j, rank);
+}
+
+static void run_body(const job *j)
+{
+    j->body(my_rank, my_size, j->argument);
+    doing("exit");
+    exit(EXIT_SUCCESS);
 }
 
 static void run_rank(const job *j, int rank, int number)
@@ -162,14 +176,13 @@ static void run_rank(const job *j, int rank, int number)
     my_size = j->ranks;
     doing("start");
     set_environment(j, rank, number);
-    j->body(rank, j->ranks, j->argument);
-    doing("exit");
-    exit(EXIT_SUCCESS);
+    run_body(j);
 }
 
-static bool open_board(int ranks)
+static bool open_board(int ranks, int fd)
 {
-    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
+                  MAP_SHARED | (fd < 0 ? MAP_ANONYMOUS : 0), fd, 0);
     if (shared == MAP_FAILED)
         return false;
     pthread_barrierattr_t attributes;
@@ -256,11 +269,9 @@ static bool wait_for_ranks(const job *j, pid_t *pids, unsigned long long *died)
 }
 
 /* Returns whether all could be started. */
-static bool start_ranks(const job *j, pid_t *pids, const sigset_t *mask)
+static bool start_ranks(const job *j, pid_t *pids, const sigset_t *mask, int number)
 {
-    static int number;
     fflush(NULL);
-    number++;
     for (int r = 0; r < j->ranks; r++) {
         pids[r] = fork();
         if (pids[r] == 0) {
@@ -273,11 +284,11 @@ static bool start_ranks(const job *j, pid_t *pids, const sigset_t *mask)
     return true;
 }
 
-bool try_job(const job *j, unsigned long long *died)
+static bool try_forked_job(const job *j, int number, unsigned long long *died)
 {
     pid_t pids[HARNESS_MAX_RANKS] = {0};
     unsigned long long dead = 0;
-    if (j->ranks < 1 || j->ranks > HARNESS_MAX_RANKS || !open_board(j->ranks)) {
+    if (j->ranks < 1 || j->ranks > HARNESS_MAX_RANKS || !open_board(j->ranks, -1)) {
         print_error("a job of %d ranks cannot be run\n", j->ranks);
         return false;
     }
@@ -285,7 +296,7 @@ bool try_job(const job *j, unsigned long long *died)
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     sigprocmask(SIG_BLOCK, &child, &before);
-    const bool good = start_ranks(j, pids, &before) && wait_for_ranks(j, pids, &dead);
+    const bool good = start_ranks(j, pids, &before, number) && wait_for_ranks(j, pids, &dead);
     kill_rest(pids, j->ranks);
     sigprocmask(SIG_SETMASK, &before, NULL);
     munmap(shared, sizeof *shared);
@@ -293,6 +304,54 @@ bool try_job(const job *j, unsigned long long *died)
     if (died != NULL)
         *died = dead;
     return good;
+}
+
+/* A rank that mpirun has started: finds the test's board and becomes the job's body. */
+static void run_rank_of_mpirun(const job *j)
+{
+    const int fd = mpi_open_board();
+    my_rank = mpi_rank();
+    my_size = j->ranks;
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (shared == MAP_FAILED)
+        _exit(FAILED);
+    doing("start");
+    apply_environment(j, my_rank);
+    run_body(j);
+}
+
+/* The whole job is one process for us. */
+static bool try_mpi_job(const job *j, int number)
+{
+    pid_t pid = 0;
+    unsigned long long died = 0;
+    const int fd = memfd_create("board", 0);
+    if (fd < 0 || ftruncate(fd, sizeof *shared) != 0 || !open_board(j->ranks, fd))
+        return false;
+    fflush(NULL);
+    const job whole = {.ranks = 1, .seconds = j->seconds};
+    const bool good = mpi_start(j, number, fd, &pid) && wait_for_ranks(&whole, &pid, &died);
+    for (int r = 0; !good && r < j->ranks; r++)
+        print_error("rank %d of %d was in: %s\n", r, j->ranks, shared->doing[r]);
+    mpi_end(pid);
+    munmap(shared, sizeof *shared);
+    shared = NULL;
+    close(fd);
+    return good;
+}
+
+/* Jobs are numbered in the order in which the test starts them, also in ranks that run it anew. */
+bool try_job(const job *j, unsigned long long *died)
+{
+    static int number;
+    number++;
+    if (mpi_job_number() == number)
+        run_rank_of_mpirun(j);
+    if (mpi_job_number() > 0 && mpi_job_number() < number)
+        _exit(FAILED); /* the test has gone another way than its ranks */
+    if (mpi_job_number() > number || (harness_has_mpirun() && !mpi_serves(j)))
+        return true;
+    return harness_has_mpirun() ? try_mpi_job(j, number) : try_forked_job(j, number, died);
 }
 
 void run_job(const job *j)

@@ -4,6 +4,10 @@
  * fails by a CHECK, by a signal, or by being the one that is still running when time is up; the test
  * then fails with the rank, what it was doing (see doing) and why, and no process is left.
  * cmocka's own assertions must not be used inside a rank: they would jump into the test's copy.
+ *
+ * With TEST_MPIRUN=COMMAND (mpirun and its options) jobs of TEST_MPI_RANKS ranks ("2,3"; others are
+ * left out) are started by that command instead: the test runs itself anew there, and skips to the job
+ * it is meant for (harness_mpi.c). Jobs whose ranks are to die are left out: mpirun ends all with them.
  */
 #ifndef RUEDA_TESTS_HARNESS_H
 #define RUEDA_TESTS_HARNESS_H
@@ -36,6 +40,9 @@ void run_job(const job *j);
 bool try_job(const job *j, unsigned long long *died);
 /* The usual case. */
 void run_ranks(int ranks, job_body body, const void *argument);
+
+/* Whether jobs are started by mpirun. */
+bool harness_has_mpirun(void);
 
 /* ---- inside a rank ---- */
 

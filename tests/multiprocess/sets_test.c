@@ -55,8 +55,8 @@ static void check_membership(int rank)
 static void use_first_sets(int rank, int size, const void *argument)
 {
     (void)size, (void)argument;
-    const rueda_init_options options = {sizeof options, 4, lists, lengths};
-    const rueda_init_options missing = {sizeof missing, 4, NULL, NULL};
+    const rueda_init_options options = {sizeof options, 4, lists, lengths, NULL};
+    const rueda_init_options missing = {sizeof missing, 4, NULL, NULL, NULL};
     CHECK_STATUS(rueda_init(&missing), RUEDA_ERR_ARGUMENT);
     CHECK_OK(rueda_init(&options));
     check_membership(rank);
@@ -75,7 +75,7 @@ static void sets_given_at_init_work(void **state)
 static void use_sets_together(int rank, int size, const void *argument)
 {
     (void)size, (void)argument;
-    const rueda_init_options options = {sizeof options, 4, lists, lengths};
+    const rueda_init_options options = {sizeof options, 4, lists, lengths, NULL};
     dice own = {(unsigned long long)rank};
     CHECK_OK(rueda_init(&options));
     for (int iteration = 0; iteration < 25; iteration++) {
@@ -142,7 +142,7 @@ static void sets_come_and_go_while_running(void **state)
 static void misuse_sets(int rank, int size, const void *argument)
 {
     (void)size, (void)argument;
-    const rueda_init_options options = {sizeof options, 1, lists, lengths};
+    const rueda_init_options options = {sizeof options, 1, lists, lengths, NULL};
     int32_t set = -1;
     float data = 1;
     const int64_t shape[] = {1};

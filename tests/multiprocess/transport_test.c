@@ -2,6 +2,7 @@
  * ctest: timeout=180 */
 #include "boot/boot.h"
 #include "harness.h"
+#include "transport/mpi/mpi.h"
 #include "transport/transport.h"
 
 #include <sched.h>
@@ -92,18 +93,21 @@ static void connect_all(station *s)
     }
 }
 
-static void open_station(station *s, const form *f)
+static void open_station(station *s, const form *f, int rank)
 {
     config settings;
     boot_identity who;
     boot_meeting meeting = {.door = NULL};
     const logger log = {LOG_WARN, -1};
     *s = (station){.table = f->table};
-    set_form(f, atoi(getenv("RUEDA_RANK")));
+    mpi_job *mpi = NULL;
+    set_form(f, rank);
     CHECK_OK(config_load(&settings, NULL));
+    if (f->table == &transport_mpi)
+        CHECK_OK(mpi_job_open(&settings, NULL, kernel_table_best(), &log, &mpi));
     CHECK_OK(boot_identify(&settings, &who));
     CHECK_OK(boot_join(&settings, &who, 1, &log, &s->segment, &meeting));
-    s->job = (control){&s->segment, NULL, (uint32_t)who.rank, 1};
+    s->job = (control){&s->segment, NULL, (uint32_t)who.rank, 1, mpi};
     static config kept; /* the network looks at it as long as it lives */
     kept = settings;
     if (meeting.door != NULL)
@@ -128,6 +132,7 @@ static void close_station(station *s)
     for (uint32_t c = 0; c < CHANNELS; c++)
         s->table->close(s->channels[c]);
     s->table->close(NULL);
+    mpi_job_close(s->job.mpi, true);
     network_close(s->job.network);
     segment_close(&s->segment);
 }
@@ -204,7 +209,7 @@ static void stream_everywhere(int rank, int size, const void *argument)
     station s;
     stream streams[CHANNELS][8] = {{{0, 0}}};
     dice d = {(unsigned long long)rank + 5};
-    open_station(&s, argument);
+    open_station(&s, argument, rank);
     for (bool done = false; !done;) {
         bool moved = control_pump(&s.job);
         done = true;
@@ -250,7 +255,7 @@ static void fill_a_stream(int rank, int size, const void *argument)
     (void)size;
     static uint8_t data[1000];
     station s;
-    open_station(&s, argument);
+    open_station(&s, argument, rank);
     const uint16_t peer = (uint16_t)(1 - rank);
     const void *at;
     CHECK_EQUAL(s.table->peek(s.channels[0], peer, &at), 0);
@@ -293,7 +298,7 @@ static void keep_alignment(int rank, int size, const void *argument)
     static uint64_t data[1000];
     station s;
     dice d = {3};
-    open_station(&s, argument);
+    open_station(&s, argument, rank);
     for (size_t moved = 0; moved < STREAM_BYTES;) {
         size_t rest = STREAM_BYTES - moved, part = 8 * (1 + roll_below(&d, 900));
         part = part < rest ? part : rest;
@@ -316,7 +321,7 @@ static void keep_alignment(int rank, int size, const void *argument)
 static void read_peer_memory(int rank, int size, const void *argument)
 {
     station s;
-    open_station(&s, argument);
+    open_station(&s, argument, rank);
     for (uint32_t c = 0; c < CHANNELS; c++) {
         const transport_channel *channel = s.channels[c];
         const transport_peer *own = &channel->peers[rank];
@@ -352,12 +357,18 @@ static const form forms[] = {
     {"tcp", &transport_tcp, "RUEDA_TRANSPORT", "tcp", 0},
     {"tcp encrypted", &transport_tcp, "RUEDA_ENCRYPT", "1", 1},
     {"tcp and shm, two ranks a host", &transport_tcp, NULL, NULL, 2},
+    {"mpi", &transport_mpi, "RUEDA_TRANSPORT", "mpi",
+     0}, /* from here on: mpirun starts the ranks */
+    {"mpi and shm, two ranks a host", &transport_mpi, NULL, NULL, 2},
 };
 #define FORMS (sizeof forms / sizeof forms[0])
 
 static void on_all_transports(job_body body, int least, int most)
 {
+    const bool by_mpirun = harness_has_mpirun() || getenv("TEST_MPI_JOB") != NULL;
     for (size_t i = 0; i < FORMS; i++) {
+        if ((forms[i].table == &transport_mpi) != by_mpirun)
+            continue;
         print_message("%s\n", forms[i].name);
         for (int ranks = least; ranks <= most; ranks++)
             run_ranks(ranks, body, &forms[i]);

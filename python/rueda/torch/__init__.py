@@ -42,6 +42,7 @@ from ._ops import (
     synchronize,
 )
 from ._sparse import sparse_allreduce_async
+from . import elastic
 from .compression import Compression
 from .functions import (
     allgather_object,

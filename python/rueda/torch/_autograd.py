@@ -20,7 +20,7 @@ Splits = Optional[Union[torch.Tensor, Sequence[int]]]
 
 
 def _tracked(*tensors: torch.Tensor) -> bool:
-    return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+    return torch.is_grad_enabled() and any(getattr(each, "requires_grad", False) for each in tensors)
 
 
 def _allreduce_backward(

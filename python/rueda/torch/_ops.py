@@ -6,7 +6,8 @@ copy on the host, and the result goes back to where the input was.
 
 from __future__ import annotations
 
-from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
+import itertools
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 import torch
 
@@ -128,6 +129,17 @@ def member_names(name: Optional[str], count: int) -> List[Optional[str]]:
     return [None if name is None else f"{name}_{i}of{count}" for i in range(count)]
 
 
+_unnamed_groups: Dict[Tuple[int, int], Iterator[int]] = {}
+
+
+def group_name(name: Optional[str], process_set: ProcessSet) -> str:
+    """A group is known by its name; one without is numbered by order, like tensors without a name."""
+    if name is not None:
+        return name
+    members = (_native.generation(), process_set._require_id())
+    return f"noname.group{next(_unnamed_groups.setdefault(members, itertools.count()))}"
+
+
 def resolve_op(average: Optional[bool], op: Optional[int]) -> int:
     """``average`` is the old way to say ``op``."""
     if average is not None and op is not None:
@@ -233,11 +245,11 @@ def submit_grouped_allreduce(
 ) -> Handle:
     """All of them together, or none."""
     tensors = list(tensors)
-    names = member_names(name, len(tensors))
-    for tensor, each in zip(tensors, names):
-        check_tensor(tensor, each)
     if not tensors:
         return Handle([], list)
+    names = member_names(group_name(name, process_set), len(tensors))
+    for tensor, each in zip(tensors, names):
+        check_tensor(tensor, each)
     sources = [on_host(tensor) for tensor in tensors]
     results = [torch.empty_like(source) for source in sources]
     request = _native.submit_group(

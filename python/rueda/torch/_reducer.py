@@ -150,6 +150,11 @@ class GradientReducer:
         """Whether a round has begun and not ended."""
         return self._native.open
 
+    @property
+    def stale(self) -> bool:
+        """Whether the job was shut down and joined again since buckets were made."""
+        return self._generation != _native.generation()
+
     def restart(self) -> None:
         """A step has been done, or gradients were cleared: passes count from the start."""
         self.completed = False
@@ -159,6 +164,10 @@ class GradientReducer:
 
     def _take_slowly(self, index: int, parameter: torch.Tensor) -> None:
         """What native/reducer.c does not do itself."""
+        if self.stale:
+            self._start_over()
+            self._native.hook(index)(parameter)
+            return
         if not self._planned:
             self._order.append(index)
             return
@@ -212,7 +221,7 @@ class GradientReducer:
     def finish(self) -> None:
         """Blocks until the gradients of all parameters have been combined. Parameters without a gradient
         count as zero; one that no rank has a gradient for is left alone."""
-        if self._generation != _native.generation():
+        if self.stale:
             self._start_over()
         if not self._planned:
             self._plan()

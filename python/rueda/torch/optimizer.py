@@ -99,7 +99,7 @@ class AveragingMixin:
         """Clears the gradients. After a backward pass that failed on this rank it first completes the
         communication, with zeros for what is missing, so that the other ranks go on."""
         if self._rueda is not None:
-            if self._rueda.open:
+            if self._rueda.open and not self._rueda.stale:
                 self._rueda.finish()
             self._rueda.restart()
         super().zero_grad(set_to_none=set_to_none)  # type: ignore[misc]

@@ -7,6 +7,7 @@
 #include "cli/job_file/layout.h"
 #include "cli/job_file/machine.h"
 #include "cli/job_file/python.h"
+#include "cli/job_file/read.h"
 #include "cli/job_file/start.h"
 #include "cli/launch/hosts.h"
 #include "cli/options.h"
@@ -20,32 +21,12 @@
 
 /* ---- The file ---------------------------------------------------------------------------------- */
 
-/* One byte more than is allowed shows that there are too many. */
-static char *read_whole(const char *path, size_t *bytes)
-{
-    FILE *file = fopen(path, "rbe");
-    if (file == NULL)
-        return NULL;
-    char *text = malloc(JOB_BYTES_MAX + 1);
-    errno = text != NULL ? 0 : ENOMEM;
-    *bytes = text != NULL ? fread(text, 1, JOB_BYTES_MAX + 1, file) : 0;
-    const int reason = errno;
-    if (ferror(file) || text == NULL) {
-        free(text);
-        text = NULL;
-    }
-    fclose(file);
-    errno = reason;
-    return text;
-}
-
-/* False: what is wrong was said. */
-static bool read_job(const char *path, job_file *job)
+bool job_read(const char *command, const char *path, job_file *job)
 {
     size_t bytes;
-    char *text = read_whole(path, &bytes);
+    char *text = job_read_whole(path, &bytes);
     if (text == NULL) {
-        options_complain("run", "cannot read %s: %s", path, strerror(errno));
+        options_complain(command, "cannot read %s: %s", path, strerror(errno));
         return false;
     }
     job_complaints complaints = {0};
@@ -276,7 +257,7 @@ static int run_job(const char *path, job_file *job, const launch_options *base, 
 int job_run(const char *path, const launch_options *base, bool dry)
 {
     job_file job = {0};
-    const int code = read_job(path, &job) ? run_job(path, &job, base, dry) : EXIT_USAGE;
+    const int code = job_read("run", path, &job) ? run_job(path, &job, base, dry) : EXIT_USAGE;
     job_free(&job);
     return code;
 }

@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -106,7 +107,7 @@ static void open_stream(agent *a, rank *r, int kind, int fd)
 {
     stream *s = &r->streams[kind];
     s->fd = fd;
-    s->plain = a->job.plain;
+    s->plain = a->job.plain || kind == WIRE_RESULTS;
     s->take = say_output;
     s->owner = a;
     s->rank = r->number;
@@ -118,8 +119,8 @@ static void take_rank(agent *a, int index, const spawned *s)
 {
     guard_add(&a->guard, s->pid);
     a->ranks[a->started] = (rank){.pid = s->pid, .number = a->job.first + index};
-    open_stream(a, &a->ranks[a->started], WIRE_STDOUT, s->out);
-    open_stream(a, &a->ranks[a->started], WIRE_STDERR, s->err);
+    for (int k = 0; k < WIRE_KINDS; k++)
+        open_stream(a, &a->ranks[a->started], k, s->out[k]);
     a->started++;
     a->alive++;
     say_numbers(a, WIRE_STARTED, a->job.first + index, &s->pid, 1);
@@ -253,6 +254,22 @@ static bool too_small(const launch_worker *w, char *why, size_t size)
     return true;
 }
 
+/* Memory that looks like a file: every rank reads it from the beginning. */
+static void take_input(agent *a, const wire_frame *f)
+{
+    size_t taken = 0;
+    if (a->spawn.input < 0)
+        a->spawn.input = memfd_create("rueda-input", MFD_CLOEXEC);
+    while (taken < f->length) {
+        const ssize_t count = write(a->spawn.input, f->body + taken, f->length - taken);
+        if (count < 0 && errno != EINTR) {
+            say_text(a, WIRE_REFUSED, "no memory for the input of the ranks");
+            return;
+        }
+        taken += count > 0 ? (size_t)count : 0;
+    }
+}
+
 static void take_job(agent *a, const wire_frame *f)
 {
     char why[4096];
@@ -297,6 +314,9 @@ static void take_frame(agent *a, const wire_frame *f)
     switch (f->type) {
     case WIRE_JOB:
         take_job(a, f);
+        return;
+    case WIRE_INPUT:
+        take_input(a, f);
         return;
     case WIRE_START:
         take_start(a, f);
@@ -443,6 +463,8 @@ static void finish(agent *a)
     bytes_free(&a->out);
     free(a->ranks);
     free(a->polls);
+    if (a->spawn.input >= 0)
+        close(a->spawn.input);
     close(a->signals);
     close(a->from);
     if (a->to != a->from)
@@ -456,7 +478,7 @@ int agent_run(const agent_options *options)
                .lost_at = NEVER,
                .drained_at = NEVER,
                .kill_at = NEVER,
-               .credit = {WIRE_WINDOW, WIRE_WINDOW},
+               .credit = {WIRE_WINDOW, WIRE_WINDOW, WIRE_WINDOW},
                .guard = {0, -1}};
     prctl(PR_SET_NAME, "rueda-agent");
     a.signals = loop_open_signals(NULL);
@@ -468,7 +490,8 @@ int agent_run(const agent_options *options)
                               .meet = a.meet,
                               .mask = options->mask,
                               .files = options->files,
-                              .give_stdin = options->give_stdin};
+                              .give_stdin = options->give_stdin,
+                              .input = -1};
     set_nonblocking(a.from);
     set_nonblocking(a.to);
     char hello[64];

@@ -67,7 +67,8 @@ host_job describe_host(const launch_options *options, const host_share *shares, 
                       .bind = options->bind,
                       .worker = options->worker,
                       .silence_s = share->here ? 0 : (int)options->silence_s,
-                      .plain = options->output.plain && !options->output.timestamp};
+                      .plain = options->output.plain && !options->output.timestamp,
+                      .results = options->output.results != NULL};
 }
 
 void describe_free(host_job *job)

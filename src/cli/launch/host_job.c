@@ -32,6 +32,7 @@ void host_job_pack(const host_job *job, bytes *to)
     wire_add_number(to, job->worker.memory_bytes);
     wire_add_number(to, job->silence_s);
     wire_add_number(to, job->plain);
+    wire_add_number(to, job->results);
 }
 
 static void unpack_ranks(host_job *job, wire_reader *r)
@@ -76,6 +77,7 @@ bool host_job_unpack(host_job *job, const void *body, size_t length)
     job->worker.memory_bytes = wire_number(&r);
     job->silence_s = wire_int(&r, 0, INT32_MAX);
     job->plain = wire_int(&r, 0, 1) != 0;
+    job->results = wire_int(&r, 0, 1) != 0;
     return !r.bad && r.at == r.end;
 }
 

@@ -37,7 +37,8 @@ static host_job example(host_rank ranks[3])
                       .bind = LAUNCH_BIND_CORE,
                       .worker = {3, 12, INT64_C(4096) << 20},
                       .silence_s = 60,
-                      .plain = true};
+                      .plain = true,
+                      .results = true};
 }
 
 static void assert_list_equal(char *const *a, char *const *b)
@@ -72,6 +73,7 @@ static void job_arrives_as_sent(void **state)
     assert_int_equal(got.worker.memory_bytes, INT64_C(4096) << 20);
     assert_int_equal(got.bind, LAUNCH_BIND_CORE);
     assert_true(got.plain);
+    assert_true(got.results);
     host_job_free(&got);
 }
 

@@ -23,23 +23,47 @@ void job_signal(job *j, int signal)
     }
 }
 
-void job_end(job *j, int signal, int exit_code, const char *format, ...)
+static void ask_to_end(job *j, int signal)
+{
+    j->ask_at = NEVER;
+    j->kill_at = os_now_ns() + LAUNCH_GRACE_S * NS_PER_S;
+    job_signal(j, signal);
+}
+
+/* Keeps the first cause, with which the end begins; false: it has begun already. */
+static bool begin_end(job *j, int exit_code, const char *format, va_list args)
 {
     if (j->cause[0] != '\0')
-        return;
-    va_list args;
-    va_start(args, format);
+        return false;
     vsnprintf(j->cause, sizeof j->cause, format, args);
-    va_end(args);
-    const uint64_t now = os_now_ns();
     j->exit_code = exit_code;
     j->start_by = j->blame_at = NEVER;
-    j->kill_at = now + LAUNCH_GRACE_S * NS_PER_S;
-    job_signal(j, signal);
+    const uint64_t leave_by = os_now_ns() + JOB_LEAVE_S * NS_PER_S;
     for (size_t i = 0; i < j->link_count; i++) {
         if (j->links[i].state != LINK_RUNNING)
-            host_link_leave(&j->links[i], now + JOB_LEAVE_S * NS_PER_S);
+            host_link_leave(&j->links[i], leave_by);
     }
+    return true;
+}
+
+void job_end(job *j, int signal, int exit_code, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    const bool first = begin_end(j, exit_code, format, args);
+    va_end(args);
+    if (first || j->ask_at != NEVER)
+        ask_to_end(j, signal);
+}
+
+void job_fail(job *j, int exit_code, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    const bool first = begin_end(j, exit_code, format, args);
+    va_end(args);
+    if (first)
+        j->ask_at = os_now_ns() + (uint64_t)j->options->farewell_s * NS_PER_S;
 }
 
 const char *job_where(const job *j, const host_link *l, char to[JOB_LINE_MAX])
@@ -70,10 +94,10 @@ static void blame_suspect(job *j)
              label != NULL ? label : "", job_where(j, r->link, host), r->pid);
     job_in_step(j, step);
     if (end->signal == 0)
-        job_end(j, SIGTERM, end->exit_code, "%s exited with %d%s", who, end->exit_code, step);
+        job_fail(j, end->exit_code, "%s exited with %d%s", who, end->exit_code, step);
     else
-        job_end(j, SIGTERM, end->exit_code, "%s was killed by SIG%s%s%s", who,
-                sigabbrev_np(end->signal), end->core_dumped ? " (core dumped)" : "", step);
+        job_fail(j, end->exit_code, "%s was killed by SIG%s%s%s", who, sigabbrev_np(end->signal),
+                 end->core_dumped ? " (core dumped)" : "", step);
 }
 
 /* ---- Links that are lost ---------------------------------------------------------------------- */
@@ -132,8 +156,8 @@ void job_lose_link(job *j, host_link *l)
     const char *colon = answer[0] != '\0' ? ": " : "";
     forget_ranks(j, l);
     l->state = LINK_LEAVING;
-    job_end(j, SIGTERM, EXIT_FAILURE, "%s %s: %s%s%s", began ? "lost host" : "cannot start on host",
-            l->host, how, colon, answer);
+    job_fail(j, EXIT_FAILURE, "%s %s: %s%s%s", began ? "lost host" : "cannot start on host",
+             l->host, how, colon, answer);
 }
 
 /* Breaks a connection from which nothing comes any more. */
@@ -178,8 +202,8 @@ static void check_link(job *j, host_link *l, uint64_t now)
     }
     if (now >= l->silence_at) {
         l->silence_at = NEVER;
-        job_end(j, SIGTERM, EXIT_FAILURE, "lost host %s: no sign of life for %lld s", l->host,
-                (long long)j->options->silence_s);
+        job_fail(j, EXIT_FAILURE, "lost host %s: no sign of life for %lld s", l->host,
+                 (long long)j->options->silence_s);
         cut_link(j, l);
     }
     if (now >= l->quote_at) {
@@ -234,6 +258,8 @@ void job_check_deadlines(job *j, uint64_t now)
                 (long long)j->options->timeout_s);
         j->give_up_at = now + (LAUNCH_GRACE_S + 1) * NS_PER_S;
     }
+    if (now >= j->ask_at)
+        ask_to_end(j, SIGTERM);
     if (now >= j->kill_at) {
         j->kill_at = NEVER;
         j->abandon_at = now + LAUNCH_GRACE_S * NS_PER_S;
@@ -249,7 +275,7 @@ void job_check_deadlines(job *j, uint64_t now)
 
 uint64_t job_next_deadline(const job *j)
 {
-    const uint64_t all[] = {j->start_by, j->timeout_at, j->blame_at,
+    const uint64_t all[] = {j->start_by, j->timeout_at, j->blame_at,  j->ask_at,
                             j->kill_at,  j->abandon_at, j->give_up_at};
     uint64_t next = NEVER;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)

@@ -29,6 +29,7 @@ typedef struct job_rank {
 typedef struct job {
     const launch_options *options;
     output output;
+    int input; /* what all ranks read; -1: nothing */
     char name[2 * JOB_NAME_BYTES + 1];
     char key[2 * JOB_KEY_BYTES + 1];
     host_share *shares;
@@ -49,6 +50,7 @@ typedef struct job {
     uint64_t start_by;   /* all ranks of the step run by then */
     uint64_t timeout_at; /* the whole job's limit */
     uint64_t blame_at;   /* the suspect is the culprit */
+    uint64_t ask_at;     /* a rank has failed: those that have not ended by then are asked to */
     uint64_t kill_at;    /* the ranks were asked to end */
     uint64_t abandon_at; /* they were killed: who has not reported is lost */
     uint64_t give_up_at; /* the user wants out, even if nobody reads our output */
@@ -57,6 +59,9 @@ typedef struct job {
 /* Asks all ranks to end with a signal, for this cause if it is the first. */
 void job_end(job *j, int signal, int exit_code, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+/* The same by SIGTERM, but gives the ranks time to end by themselves first: those that waited for what
+ * was lost say what they saw. */
+void job_fail(job *j, int exit_code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void job_signal(job *j, int signal); /* to all ranks */
 
 /* Takes what has come from the agents, moves output on, and takes every next step that is due. */

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void leave(host_link *l, uint64_t now)
 {
@@ -201,6 +202,22 @@ static void take_frame(job *j, host_link *l, const wire_frame *f, uint64_t now)
 
 /* ---- Hearing ---------------------------------------------------------------------------------- */
 
+/* Ends with an empty frame: an empty input is one, too. */
+static void send_input(job *j, host_link *l)
+{
+    if (j->input < 0)
+        return;
+    char *part = bytes_new(1, WIRE_INPUT_MAX);
+    ssize_t count;
+    off_t at = 0;
+    do {
+        count = pread(j->input, part, WIRE_INPUT_MAX, at);
+        host_link_say(l, WIRE_INPUT, 0, 0, part, count > 0 ? (size_t)count : 0);
+        at += count;
+    } while (count > 0);
+    free(part);
+}
+
 /* The job goes to an agent that has greeted. */
 static void greet(job *j, host_link *l, uint64_t now)
 {
@@ -216,6 +233,7 @@ static void greet(job *j, host_link *l, uint64_t now)
                 greeting, rueda_version());
         return;
     }
+    send_input(j, l);
     bytes body = {0};
     host_job part = describe_host(j->options, j->shares, j->link_count, index);
     part.name = j->name;
@@ -248,7 +266,10 @@ static void move_output(job *j, host_link *l)
 
 static bool has_pending(const host_link *l)
 {
-    return l->pending[WIRE_STDOUT].used + l->pending[WIRE_STDERR].used > 0;
+    size_t used = 0;
+    for (int k = 0; k < WIRE_KINDS; k++)
+        used += l->pending[k].used;
+    return used > 0;
 }
 
 static void hear_link(job *j, host_link *l, uint64_t now)

@@ -18,7 +18,7 @@
 #define SAID_MAX 8192 /* bytes of one line of our own */
 #define PREFIX_MAX 64
 
-static const char *const file_names[WIRE_KINDS] = {"stdout", "stderr"};
+static const char *const file_names[WIRE_TEXTS] = {"stdout", "stderr"};
 
 static int rank_width(const output *o)
 {
@@ -60,7 +60,7 @@ static bool open_rank_files(output *o, int rank)
              rank);
     if (!make_folder(o, folder))
         return false;
-    for (int k = 0; k < WIRE_KINDS; k++) {
+    for (int k = 0; k < WIRE_TEXTS; k++) {
         snprintf(path, sizeof path, "%s/%s", folder, file_names[k]);
         if (!open_file(o, path, &o->ranks[rank].files[k]))
             return false;
@@ -71,13 +71,15 @@ static bool open_rank_files(output *o, int rank)
 bool output_open(output *o, const launch_options *options)
 {
     const launch_output *to = &options->output;
-    *o = (output){.options = options, .events = -1};
+    *o = (output){.options = options, .events = -1, .results = -1};
     o->sinks[WIRE_STDOUT].fd = STDOUT_FILENO;
     o->sinks[WIRE_STDERR].fd = STDERR_FILENO;
     o->ranks = bytes_new((size_t)options->ranks, sizeof *o->ranks);
     for (int r = 0; r < options->ranks; r++)
         o->ranks[r].files[WIRE_STDOUT] = o->ranks[r].files[WIRE_STDERR] = -1;
     if (to->json_file != NULL && !open_file(o, to->json_file, &o->events))
+        return false;
+    if (to->results != NULL && !open_file(o, to->results, &o->results))
         return false;
     if (to->directory == NULL)
         return true;
@@ -91,16 +93,19 @@ bool output_open(output *o, const launch_options *options)
 void output_close(output *o)
 {
     for (int r = 0; r < o->options->ranks; r++) {
-        for (int k = 0; k < WIRE_KINDS; k++) {
+        for (int k = 0; k < WIRE_TEXTS; k++) {
             if (o->ranks[r].files[k] >= 0)
                 close(o->ranks[r].files[k]);
         }
-        bytes_free(&o->ranks[r].tail);
+        bytes_free(&o->ranks[r].tails[WIRE_STDOUT]);
+        bytes_free(&o->ranks[r].tails[WIRE_STDERR]);
     }
     free(o->ranks);
     if (o->events >= 0)
         close(o->events);
-    for (int k = 0; k < WIRE_KINDS; k++)
+    if (o->results >= 0)
+        close(o->results);
+    for (int k = 0; k < WIRE_TEXTS; k++)
         bytes_free(&o->sinks[k].waiting);
 }
 
@@ -148,14 +153,19 @@ static int sink_of(const output *o, int kind)
     return o->options->output.json ? WIRE_STDOUT : kind;
 }
 
+static bool is_filed(const output *o, int kind)
+{
+    return kind == WIRE_RESULTS || o->options->output.directory != NULL;
+}
+
 bool output_has_room(const output *o, int kind)
 {
-    return o->options->output.directory != NULL || sink_has_room(&o->sinks[sink_of(o, kind)]);
+    return is_filed(o, kind) || sink_has_room(&o->sinks[sink_of(o, kind)]);
 }
 
 bool output_is_unread(const output *o, int kind)
 {
-    return o->options->output.directory == NULL && o->sinks[sink_of(o, kind)].closed;
+    return !is_filed(o, kind) && o->sinks[sink_of(o, kind)].closed;
 }
 
 static void put_on_sink(output *o, int rank, int kind, const char *data, size_t count)
@@ -176,9 +186,23 @@ static void put_on_sink(output *o, int rank, int kind, const char *data, size_t 
     sink_put(to, from, prefix, data, count);
 }
 
+static void put_results(output *o, int rank, const char *data, size_t count)
+{
+    char head[64];
+    const int length = snprintf(head, sizeof head, "%d %zu\n", rank, count);
+    if (o->results < 0 || count == 0)
+        return;
+    write_file(o, o->results, head, (size_t)length);
+    write_file(o, o->results, data, count);
+}
+
 void output_put(output *o, int rank, int kind, const char *data, size_t count)
 {
-    tail_add(&o->ranks[rank].tail, data, count);
+    if (kind == WIRE_RESULTS) {
+        put_results(o, rank, data, count);
+        return;
+    }
+    tail_add(&o->ranks[rank].tails[kind], data, count);
     if (o->options->output.directory != NULL)
         write_file(o, o->ranks[rank].files[kind], data, count);
     else if (o->options->output.json)
@@ -222,12 +246,15 @@ void output_quote(output *o, const char *host, bytes *said)
 void output_show_tail(output *o, int rank)
 {
     const launch_output *how = &o->options->output;
+    const bytes *tails = o->ranks[rank].tails;
     char name[32];
-    if (o->ranks[rank].tail.used == 0 || (o->options->ranks == 1 && how->directory == NULL))
+    if (tails[WIRE_STDOUT].used + tails[WIRE_STDERR].used == 0 ||
+        (o->options->ranks == 1 && how->directory == NULL))
         return; /* a single rank's last lines are the last ones anyway */
     output_say(o, "the last lines of rank %d again:", rank);
     snprintf(name, sizeof name, "%*d", rank_width(o), rank);
-    tail_show(&o->ranks[rank].tail, TAIL_LINES, quote_line, &(quoting){o, name});
+    tail_show(&tails[WIRE_STDOUT], TAIL_LINES, quote_line, &(quoting){o, name});
+    tail_show(&tails[WIRE_STDERR], TAIL_LINES_ERRORS, quote_line, &(quoting){o, name});
 }
 
 bool output_wants_events(const output *o)

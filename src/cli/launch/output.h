@@ -8,14 +8,15 @@
 
 /* What is kept of a rank. */
 typedef struct output_rank {
-    int files[WIRE_KINDS]; /* -1: none */
-    bytes tail;
+    int files[WIRE_TEXTS]; /* -1: none */
+    bytes tails[WIRE_TEXTS];
 } output_rank;
 
 typedef struct output {
     const launch_options *options;
-    sink sinks[WIRE_KINDS]; /* stdout, stderr */
+    sink sinks[WIRE_TEXTS]; /* stdout, stderr */
     int events;             /* descriptor of the events' file; -1: none */
+    int results;            /* of the results'; -1: none */
     bool lost;              /* something could not be written to a file; told once */
     output_rank *ranks;
 } output;
@@ -26,7 +27,7 @@ void output_close(output *o);
 
 /* Whether output_put may be called; otherwise the sinks must be flushed first. */
 bool output_has_room(const output *o, int kind);
-/* A line of a rank or a part of one; count 0: the end of its stream. */
+/* A line of a rank or a part of one, or some of its results; count 0: the end of its stream. */
 void output_put(output *o, int rank, int kind, const char *data, size_t count);
 /* Whether nobody reads this output of the ranks any more. */
 bool output_is_unread(const output *o, int kind);
@@ -35,7 +36,8 @@ bool output_is_unread(const output *o, int kind);
 void output_say(output *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* What a host said, line by line, on stderr: "[host]: …". */
 void output_quote(output *o, const char *host, bytes *said);
-/* The last lines of a rank again. */
+/* The last lines of a rank again, those of stderr last: a traceback ends what is shown, whenever the
+ * rank's stdout was flushed. */
 void output_show_tail(output *o, int rank);
 /* One JSON object, without the line's end, to whoever wants events. `is_line`: it carries a line of a
  * rank, which the file of events does not get. */

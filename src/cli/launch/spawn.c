@@ -32,7 +32,8 @@ static void set_environment(const spawn_context *c, int index)
 {
     for (char **own = c->job->ranks[index].environment; *own != NULL; own++)
         spawn_set_variable(*own);
-    unsetenv("RUEDA_MEET"); /* that of a job that we are started in */
+    unsetenv("RUEDA_MEET"); /* those of a job that we are started in */
+    unsetenv("RUEDA_RESULTS_FD");
     facts_of_rank(c->job, index, c->meet, set_variable, NULL);
     /* Every rank with a thread for every core would fight for them. */
     char threads[16];
@@ -41,26 +42,52 @@ static void set_environment(const spawn_context *c, int index)
     setenv("PYTHONUNBUFFERED", "1", false); /* lines appear when they are printed */
 }
 
-static bool redirect(bool keep_stdin, int out, int err)
+/* Its stdin: the input of all, read from its beginning; ours; or nothing. */
+static bool redirect_input(const spawn_context *c, int index)
 {
-    if (!keep_stdin) {
-        const int null = open("/dev/null", O_RDONLY);
-        if (null < 0 || dup2(null, STDIN_FILENO) < 0)
-            return false;
-        close(null);
-    }
-    return dup2(out, STDOUT_FILENO) >= 0 && dup2(err, STDERR_FILENO) >= 0;
+    char path[32] = "/dev/null";
+    if (c->input >= 0)
+        snprintf(path, sizeof path, "/proc/self/fd/%d", c->input);
+    else if (c->give_stdin && c->job->first + index == 0)
+        return true;
+    const int fd = open(path, O_RDONLY);
+    if (fd < 0 || dup2(fd, STDIN_FILENO) < 0)
+        return false;
+    close(fd);
+    return true;
 }
 
-static _Noreturn void become_rank(const spawn_context *c, int index, char **command, int parent,
-                                  const int fds[3])
+/* The descriptor for results keeps its number, which the rank is told. */
+static bool redirect_output(const int ends[WIRE_KINDS])
 {
+    const int results = ends[WIRE_RESULTS];
+    char number[16];
+    if (results >= 0) {
+        snprintf(number, sizeof number, "%d", results);
+        setenv("RUEDA_RESULTS_FD", number, true);
+        fcntl(results, F_SETFD, 0);
+    }
+    return dup2(ends[WIRE_STDOUT], STDOUT_FILENO) >= 0 && dup2(ends[WIRE_STDERR], STDERR_FILENO) >= 0;
+}
+
+/* The pipes of a rank: its outputs and its report. */
+typedef struct pipes {
+    int out[WIRE_KINDS][2];
+    int report[2];
+} pipes;
+
+static _Noreturn void become_rank(const spawn_context *c, int index, char **command, int parent,
+                                  const pipes *p)
+{
+    int ends[WIRE_KINDS];
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(1); /* it died before the line above */
     setsid();
     set_environment(c, index);
-    if (redirect(c->give_stdin && c->job->first + index == 0, fds[0], fds[1])) {
+    for (int k = 0; k < WIRE_KINDS; k++)
+        ends[k] = p->out[k][1];
+    if (redirect_input(c, index) && redirect_output(ends)) {
         binding_apply(c->binding, index);
         memory_apply(c->memory, index);
         setrlimit(RLIMIT_NOFILE, &c->files);
@@ -69,52 +96,59 @@ static _Noreturn void become_rank(const spawn_context *c, int index, char **comm
         execvp(command[0], command);
     }
     const int reason = errno;
-    if (write(fds[2], &reason, sizeof reason) < 0)
+    if (write(p->report[1], &reason, sizeof reason) < 0)
         _exit(126);
     _exit(127);
 }
 
-static spawned fork_rank(const spawn_context *c, int index, int step, int out[2], int err[2],
-                         int report[2])
+static void close_pipe(int ends[2])
 {
-    const int parent = getpid(), pid = fork();
-    if (pid == 0)
-        become_rank(c, index, c->job->steps[step], parent, (int[]){out[1], err[1], report[1]});
-    if (pid < 0)
-        return (spawned){.pid = -errno};
-    fcntl(out[0], F_SETFL, O_NONBLOCK);
-    fcntl(err[0], F_SETFL, O_NONBLOCK);
-    return (spawned){pid, out[0], err[0], report[0]};
+    for (int i = 0; i < 2; i++) {
+        if (ends[i] >= 0)
+            close(ends[i]);
+        ends[i] = -1;
+    }
 }
 
-/* The ends that the child has; if there is none, ours too. */
-static void close_ends(const spawned *s, int ends[2])
+static void close_pipes(pipes *p)
 {
-    close(ends[1]);
-    if (s->pid < 0)
-        close(ends[0]);
+    for (int k = 0; k < WIRE_KINDS; k++)
+        close_pipe(p->out[k]);
+    close_pipe(p->report);
+}
+
+/* False: errno says why not, and nothing is open. */
+static bool open_pipes(pipes *p, bool results)
+{
+    *p = (pipes){{{-1, -1}, {-1, -1}, {-1, -1}}, {-1, -1}};
+    bool opened = pipe2(p->report, O_CLOEXEC) == 0;
+    for (int k = 0; k < WIRE_KINDS && opened; k++)
+        opened = (k == WIRE_RESULTS && !results) || pipe2(p->out[k], O_CLOEXEC) == 0;
+    const int reason = errno;
+    if (!opened)
+        close_pipes(p);
+    errno = reason;
+    return opened;
 }
 
 spawned spawn_begin(const spawn_context *context, int index, int step)
 {
-    int out[2], err[2], report[2];
-    spawned s;
-    if (pipe2(out, O_CLOEXEC) != 0)
+    pipes p;
+    if (!open_pipes(&p, context->job->results))
         return (spawned){.pid = -errno};
-    if (pipe2(err, O_CLOEXEC) != 0) {
-        s.pid = -errno;
-        goto close_out;
+    const int parent = getpid(), pid = fork();
+    if (pid == 0)
+        become_rank(context, index, context->job->steps[step], parent, &p);
+    spawned s = {.pid = pid >= 0 ? pid : -errno, .report = p.report[0]};
+    for (int k = 0; k < WIRE_KINDS && pid > 0; k++) {
+        s.out[k] = p.out[k][0];
+        if (s.out[k] >= 0)
+            fcntl(s.out[k], F_SETFL, O_NONBLOCK);
+        p.out[k][0] = -1; /* the caller's from now on */
     }
-    if (pipe2(report, O_CLOEXEC) != 0) {
-        s.pid = -errno;
-        goto close_err;
-    }
-    s = fork_rank(context, index, step, out, err, report);
-    close_ends(&s, report);
-close_err:
-    close_ends(&s, err);
-close_out:
-    close_ends(&s, out);
+    if (pid > 0)
+        p.report[0] = -1;
+    close_pipes(&p);
     return s;
 }
 
@@ -128,8 +162,10 @@ int spawn_await(const spawned *s)
     close(s->report);
     if (count != sizeof reason)
         return s->pid;
-    close(s->out);
-    close(s->err);
+    for (int k = 0; k < WIRE_KINDS; k++) {
+        if (s->out[k] >= 0)
+            close(s->out[k]);
+    }
     waitpid(s->pid, NULL, 0);
     return -reason;
 }

@@ -5,6 +5,7 @@
 #include "cli/launch/binding.h"
 #include "cli/launch/host_job.h"
 #include "cli/launch/memory.h"
+#include "cli/launch/wire.h"
 
 #include <signal.h>
 #include <sys/resource.h>
@@ -18,13 +19,14 @@ typedef struct spawn_context {
     sigset_t mask;       /* the signal mask and limit of files that we were started with */
     struct rlimit files; /* */
     bool give_stdin;     /* rank 0 gets our stdin, otherwise none */
+    int input;           /* what all ranks read instead; -1: nothing */
 } spawn_context;
 
 /* A process on its way to become a rank. */
 typedef struct spawned {
-    int pid;      /* or −errno: no process could be made, and nothing else is set */
-    int out, err; /* read ends of its output, non-blocking */
-    int report;   /* where it says why it cannot be executed */
+    int pid;              /* or −errno: no process could be made, and nothing else is set */
+    int out[WIRE_KINDS];  /* read ends of its output, non-blocking; −1: it has none of this kind */
+    int report;           /* where it says why it cannot be executed */
 } spawned;
 
 /* Starts the host's rank `index` with the command of a step, in a session of its own, so that a

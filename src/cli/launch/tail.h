@@ -5,8 +5,9 @@
 #include "cli/launch/bytes.h"
 
 #define TAIL_LINES 12
+#define TAIL_LINES_ERRORS 60 /* of stderr: a traceback through a framework is long */
 #define TAIL_LINES_ALL 1000
-#define TAIL_BYTES 4096 /* of these lines together */
+#define TAIL_BYTES 8192 /* of these lines together */
 
 /* Keeps the last of what comes, at least TAIL_BYTES. */
 void tail_add(bytes *tail, const char *data, size_t count);

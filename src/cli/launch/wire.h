@@ -2,7 +2,7 @@
  *
  *     agent                          launcher
  *     WIRE_HELLO, as a line  ──────>
- *                            <────── JOB
+ *                            <────── INPUT …, JOB
  *     READY or REFUSED       ──────>            on every host, then
  *                            <────── START      a step: all ranks
  *     STARTED … or UNSTARTED ──────>
@@ -25,13 +25,15 @@
 /* An agent's first line is WIRE_HELLO, WIRE_PROTOCOL and its version: so it is told from what a login
  * shell may print before it. The protocol changes with everything below. */
 #define WIRE_HELLO "rueda-agent"
-#define WIRE_PROTOCOL 1
+#define WIRE_PROTOCOL 2
 #define WIRE_HEADER 12
 #define WIRE_BODY_MAX (64u << 20) /* a longer frame is no frame */
 #define WIRE_WINDOW 65536
+#define WIRE_INPUT_MAX (1u << 20) /* bytes of one INPUT frame */
 
 typedef enum wire_type {
     WIRE_JOB = 1,   /* to the agent: a host_job */
+    WIRE_INPUT,     /* body: a part of what every rank reads from its stdin */
     WIRE_START,     /* number: step; body: where rank 0 is met, "" if on one host */
     WIRE_SIGNAL,    /* number: the signal for all ranks */
     WIRE_CREDIT,    /* number: bytes; kind: of which output */
@@ -43,15 +45,16 @@ typedef enum wire_type {
     WIRE_REFUSED,   /* body: why the job cannot run here */
     WIRE_STARTED,   /* number: rank; body: pid */
     WIRE_UNSTARTED, /* number: rank; body: errno */
-    WIRE_OUTPUT,    /* number: rank; kind: 0 stdout, 1 stderr; body: a line or a part of
-                       one; empty: the end */
+    WIRE_OUTPUT,    /* number: rank; kind: 0 stdout, 1 stderr, 2 its results; body: a line
+                       or a part of one, of results any bytes; empty: the end */
     WIRE_ENDED,     /* number: rank; body: exit code, signal, core dumped */
     WIRE_IDLE,      /* */
     WIRE_PONG,      /* */
     WIRE_NOTE       /* body: a sentence for the user */
 } wire_type;
 
-enum { WIRE_STDOUT, WIRE_STDERR, WIRE_KINDS };
+/* What a rank puts out. The first WIRE_TEXTS are for people. */
+enum { WIRE_STDOUT, WIRE_STDERR, WIRE_RESULTS, WIRE_KINDS, WIRE_TEXTS = WIRE_RESULTS };
 
 typedef struct wire_frame {
     wire_type type;

@@ -132,11 +132,12 @@ static void finish(adasum *s, uint32_t c)
     builder_copy(s->b, out, out, PLAN_POSTSCALE);
 }
 
-/* Everybody lays out the chunks it owns after `level` in slots and fetches the others'. */
-static void share_by_slots(adasum *s, const blocks_level *level, bool finishes)
+/* Everybody lays out the chunks it owns after `level` in slots and fetches the others': two stages. */
+static void share_by_slots(adasum *s, const blocks_level *level, unsigned stage, bool finishes)
 {
     builder *b = s->b;
     unsigned cell[PLAN_MAX_RANKS] = {0};
+    builder_stage(b, stage);
     for (uint32_t c = 0; c < s->tree.chunks; c++) {
         if (!blocks_owns(&s->tree, level, c))
             continue;
@@ -144,7 +145,7 @@ static void share_by_slots(adasum *s, const blocks_level *level, bool finishes)
             finish(s, c);
         builder_copy(b, own(b, PLAN_SLOT, cell[b->rank]++), own(b, PLAN_OUT, c), 0);
     }
-    builder_stage(b, 1);
+    builder_stage(b, stage + 1);
     for (uint32_t c = 0; c < s->tree.chunks; c++) {
         unsigned owner = level->owner[c];
         if (owner != b->rank)
@@ -158,7 +159,7 @@ static void staged(adasum *s)
         level_by_slots(s, &s->tree.level[k]);
     const blocks_level *last = &s->tree.level[s->tree.levels - 1];
     builder_loop(s->b, 2, last->most_owned);
-    share_by_slots(s, last, true);
+    share_by_slots(s, last, 0, true);
 }
 
 /* ---- Levels by messages ---------------------------------------------------------------------- */
@@ -218,25 +219,18 @@ static void return_by_messages(adasum *s, const blocks_level *level)
 }
 
 /* The ranks of a block of 2^levels, on one host, share what came back to each of them. */
-static void share_in_block(adasum *s, unsigned levels)
+static void share_in_block(adasum *s, unsigned levels, unsigned stage)
 {
-    unsigned k = levels;
-    builder_loop(s->b, 2, s->tree.level[levels - 1].most_owned);
-    while (k > 0 && !s->tree.level[k - 1].joins)
-        k--;
-    if (k > 0)
-        share_by_slots(s, &s->tree.level[k - 1], false);
+    while (levels > 0 && !s->tree.level[levels - 1].joins)
+        levels--;
+    if (levels > 0)
+        share_by_slots(s, &s->tree.level[levels - 1], stage, false);
 }
 
-static void across_hosts(adasum *s, unsigned local_levels)
+/* Finished chunks go back the way they came, in as many stages as there were levels of messages. */
+static void return_all(adasum *s, unsigned local_levels)
 {
     unsigned levels = s->tree.levels;
-    for (unsigned k = 0; k < levels; k++)
-        if (k < local_levels)
-            level_by_slots(s, &s->tree.level[k]);
-        else
-            level_by_messages(s, &s->tree.level[k]);
-    open_rounds(s->b, levels - local_levels);
     for (uint32_t c = 0; c < s->tree.chunks; c++)
         if (blocks_owns(&s->tree, &s->tree.level[levels - 1], c))
             finish(s, c);
@@ -245,8 +239,23 @@ static void across_hosts(adasum *s, unsigned local_levels)
         if (s->tree.level[k].joins)
             return_by_messages(s, &s->tree.level[k]);
     }
+}
+
+static void across_hosts(adasum *s, unsigned local_levels)
+{
+    unsigned rounds = s->tree.levels - local_levels;
+    for (unsigned k = 0; k < s->tree.levels; k++)
+        if (k < local_levels)
+            level_by_slots(s, &s->tree.level[k]);
+        else
+            level_by_messages(s, &s->tree.level[k]);
     if (local_levels)
-        share_in_block(s, local_levels);
+        builder_loop(s->b, rounds + 2, s->tree.level[local_levels - 1].most_owned);
+    else
+        open_rounds(s->b, rounds);
+    return_all(s, local_levels);
+    if (local_levels)
+        share_in_block(s, local_levels, rounds);
 }
 
 /* ---- Levels in the callers' own memory ------------------------------------------------------- */
@@ -321,11 +330,13 @@ static bool blocks_fit_hosts(const uint16_t *host_of, unsigned ranks, unsigned s
     return true;
 }
 
+/* Be it side by side or not. */
 static bool some_share_a_host(const uint16_t *host_of, unsigned ranks)
 {
     for (unsigned q = 1; q < ranks; q++)
-        if (host_of[q] == host_of[q - 1])
-            return true;
+        for (unsigned before = 0; before < q; before++)
+            if (host_of[q] == host_of[before])
+                return true;
     return false;
 }
 

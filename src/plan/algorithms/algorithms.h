@@ -16,7 +16,9 @@ enum plan_service {
     PLAN_PROJECTS = 2,    /* serves layout.adasum, too */
     PLAN_FOR_LATENCY = 4, /* few rounds; may move more than 1.3 times the least bytes */
     PLAN_EQUAL_PARTS = 8, /* all chunks must be equally long */
-    PLAN_ONE_ORDER = 16   /* the order of a reduction does not depend on where a chunk lies */
+    PLAN_ONE_ORDER =
+        16 /* the order of a reduction depends neither on where a chunk lies nor on hosts;
+                             others are asked for ranks of which those of a host follow each other */
 };
 
 /* Whether the algorithm serves the collective, and what it says. */
@@ -32,6 +34,7 @@ plan_author bruck_allgather, bruck_alltoall;
 plan_author pairwise_alltoall;
 plan_author adasum_allreduce;
 plan_author hierarchical_allreduce;
+plan_author native_allreduce, native_broadcast;
 
 /* Adasum on several hosts. Blocks of `block` ranks, a power of two, lie on one host each and work by
  * memory; larger blocks are joined by messages. 1: messages only. */

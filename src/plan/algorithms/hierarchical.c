@@ -6,10 +6,12 @@
  * Invariant: a chunk has one home host, whose owner finishes it; all others only copy.
  */
 #include "plan/algorithms/algorithms.h"
+#include "plan/host_order.h"
 
 #include <stdlib.h>
 
 #define MOST_CHUNKS 16384u /* many very uneven hosts share less evenly instead */
+#define OVERLAP_CELLS 24u  /* with more the pieces, and so the messages, would become too short */
 
 /* The hosts as this rank sees them. */
 typedef struct hosts {
@@ -105,13 +107,11 @@ static void combine_chunk(const hosts *h, uint32_t c)
     builder_reduce_in_order(b, out, part, cell, PLAN_SLOT, c, first, end);
 }
 
+/* Two stages, with a cell for each chunk. */
 static void reduce_in_host(const hosts *h)
 {
     builder *b = h->b;
-    if (h->largest > 1)
-        builder_loop(b, 2, h->chunks);
-    else
-        builder_loop_messages(b, 2);
+    builder_stage(b, 0);
     for (uint32_t c = 0; c < h->chunks; c++)
         if (!owns(h, c))
             builder_copy(b, own(b, PLAN_SLOT, c), own(b, PLAN_IN, c), PLAN_PRESCALE);
@@ -148,15 +148,15 @@ static void send_results(const hosts *h, unsigned n)
     }
 }
 
-static void exchange_between_hosts(const hosts *h)
+/* As many stages as there are hosts, from `stage` on. */
+static void exchange_between_hosts(const hosts *h, unsigned stage)
 {
     builder *b = h->b;
-    open_rounds(b, h->count);
     for (unsigned n = 1; n < h->count; n++) {
-        start_round(b, n - 1);
+        start_round(b, stage + n - 1);
         send_home(h, n);
     }
-    start_round(b, h->count - 1);
+    start_round(b, stage + h->count - 1);
     for (uint32_t c = 0; c < h->chunks; c++)
         if (owns(h, c) && home_of(h, c) == h->here)
             builder_copy(b, own(b, PLAN_OUT, c), own(b, PLAN_OUT, c), PLAN_POSTSCALE);
@@ -164,22 +164,48 @@ static void exchange_between_hosts(const hosts *h)
         send_results(h, n);
 }
 
-static void share_in_host(const hosts *h)
+/* Two stages, with a cell for each chunk of an owner, from `cell` on. */
+static void share_in_host(const hosts *h, unsigned stage, unsigned cell)
 {
     builder *b = h->b;
-    unsigned first = h->first[h->here], end = h->first[h->here + 1];
-    builder_meet(b, first, end);
-    builder_loop(b, 2, most_owned(h));
-    if (end - first == 1)
+    if (h->first[h->here + 1] - h->first[h->here] == 1)
         return;
+    builder_stage(b, stage);
     for (uint32_t c = 0; c < h->chunks; c++)
         if (owns(h, c))
-            builder_copy(b, own(b, PLAN_SLOT, number_of(h, c)), own(b, PLAN_OUT, c), 0);
-    builder_stage(b, 1);
+            builder_copy(b, own(b, PLAN_SLOT, cell + number_of(h, c)), own(b, PLAN_OUT, c), 0);
+    builder_stage(b, stage + 1);
     for (uint32_t c = 0; c < h->chunks; c++)
         if (!owns(h, c))
             builder_copy(b, own(b, PLAN_OUT, c),
-                         at(PLAN_SLOT, owner_on(h, h->here, c), number_of(h, c)), 0);
+                         at(PLAN_SLOT, owner_on(h, h->here, c), cell + number_of(h, c)), 0);
+}
+
+/* One phase, whose pieces go through all parts one after the other. In every tick messages are started
+ * first: while they travel, the memory of other pieces is combined and shared. */
+static void overlapped(const hosts *h)
+{
+    builder_loop(h->b, h->count + 4, h->chunks + most_owned(h));
+    exchange_between_hosts(h, 2);
+    reduce_in_host(h);
+    share_in_host(h, h->count + 2, h->chunks);
+}
+
+static void in_turn(const hosts *h)
+{
+    builder *b = h->b;
+    if (h->largest > 1)
+        builder_loop(b, 2, h->chunks);
+    else
+        builder_loop_messages(b, 2);
+    reduce_in_host(h);
+    open_rounds(b, h->count);
+    exchange_between_hosts(h, 0);
+    if (h->largest == 1)
+        return;
+    builder_meet(b, h->first[h->here], h->first[h->here + 1]);
+    builder_loop(b, 2, most_owned(h));
+    share_in_host(h, 0, 0);
 }
 
 /* ---- Entry ----------------------------------------------------------------------------------- */
@@ -187,7 +213,7 @@ static void share_in_host(const hosts *h)
 static const char *build_adasum(const hosts *h)
 {
     bool power = (h->largest & (h->largest - 1)) == 0;
-    if (!h->equal || !power)
+    if (!h->equal || !power || !host_order_is_kept(&h->b->plan->layout))
         return "hierarchical Adasum needs hosts of the same power of two of ranks";
     return adasum_across_hosts(h->b, h->largest);
 }
@@ -206,10 +232,10 @@ const char *hierarchical_allreduce(builder *b)
         refusal = build_adasum(&h);
     } else {
         builder_chunks(b, h.chunks);
-        reduce_in_host(&h);
-        exchange_between_hosts(&h);
-        if (h.largest > 1)
-            share_in_host(&h);
+        if (h.largest > 1 && h.chunks + most_owned(&h) <= OVERLAP_CELLS)
+            overlapped(&h);
+        else
+            in_turn(&h);
     }
     free(h.first);
     return refusal;

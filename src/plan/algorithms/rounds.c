@@ -1,11 +1,9 @@
 /* rounds.c: what the algorithms by messages share. */
 #include "plan/algorithms/algorithms.h"
 
-#define MAX_STAGES 256 /* plan_step.stage is a byte */
-
 void open_rounds(builder *b, unsigned rounds)
 {
-    builder_loop_messages(b, rounds <= MAX_STAGES ? rounds : 1);
+    builder_loop_messages(b, rounds <= PLAN_STAGES ? rounds : 1);
 }
 
 void start_round(builder *b, unsigned round)

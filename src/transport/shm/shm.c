@@ -133,5 +133,11 @@ static bool shm_ended(transport_channel *channel, uint16_t peer)
     return true;
 }
 
-const transport_table transport_shm = {"shm",    shm_open,    shm_close,   shm_send,
-                                       shm_peek, shm_consume, shm_receive, shm_ended};
+const transport_table transport_shm = {.name = "shm",
+                                       .open = shm_open,
+                                       .close = shm_close,
+                                       .send = shm_send,
+                                       .peek = shm_peek,
+                                       .consume = shm_consume,
+                                       .receive = shm_receive,
+                                       .ended = shm_ended};

@@ -171,5 +171,11 @@ static bool tcp_ended(transport_channel *channel, uint16_t peer)
     return stream == NULL || network_stream_ended(stream);
 }
 
-const transport_table transport_tcp = {"tcp",    tcp_open,    tcp_close,   tcp_send,
-                                       tcp_peek, tcp_consume, tcp_receive, tcp_ended};
+const transport_table transport_tcp = {.name = "tcp",
+                                       .open = tcp_open,
+                                       .close = tcp_close,
+                                       .send = tcp_send,
+                                       .peek = tcp_peek,
+                                       .consume = tcp_consume,
+                                       .receive = tcp_receive,
+                                       .ended = tcp_ended};

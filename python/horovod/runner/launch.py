@@ -1,0 +1,70 @@
+"""``horovodrun``: an alias of ``rueda run``, which knows its options."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from typing import List, NoReturn
+
+from horovod._beside import find_real_horovod
+from horovod.common import util
+from horovod.runner._program import find_program
+
+
+def check_build() -> str:
+    """What ``horovodrun --check-build`` prints."""
+
+    def box(there: object) -> str:
+        return "[X]" if there else "[ ]"
+
+    def module(name: str) -> str:
+        return box(importlib.util.find_spec(name) is not None and util.extension_available(name))
+
+    from horovod import __version__
+
+    beside = "".join(f"\nBeside it, and their files mix: {sign}\n" for sign in find_real_horovod())
+    return f"""Horovod v{__version__}, served by Rueda {util.rueda.__version__}:
+
+Available Frameworks:
+    {module("tensorflow")} TensorFlow
+    {module("torch")} PyTorch
+    [ ] MXNet
+
+Available Controllers:
+    {box(util.mpi_built())} MPI
+    {box(util.gloo_built())} Gloo
+
+Available Tensor Operations:
+    {box(util.nccl_built())} NCCL
+    {box(util.ddl_built())} DDL
+    {box(util.ccl_built())} CCL
+    {box(util.mpi_built())} MPI
+    {box(util.gloo_built())} Gloo
+
+Gloo stands for Rueda's own engine: shared memory inside a host, tcp between hosts.
+{beside}"""
+
+
+def main(arguments: List[str]) -> NoReturn:
+    """Becomes ``rueda run``, so that signals, the terminal and the exit code are its own."""
+    if arguments[:1] in (["-cb"], ["--check-build"]):
+        print(check_build(), end="")
+        sys.exit(0)
+    if arguments[:1] in (["-v"], ["--version"]):
+        from horovod import __version__
+
+        print(__version__)
+        sys.exit(0)
+    program = find_program()
+    os.environ.pop("RUEDA_PROGRAM", None)  # it is not the ranks' business
+    os.execv(program, [program, "run", "--horovodrun", *arguments])
+
+
+def run_commandline() -> NoReturn:
+    """The program ``horovodrun``."""
+    main(sys.argv[1:])
+
+
+if __name__ == "__main__":
+    run_commandline()

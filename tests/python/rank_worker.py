@@ -1,0 +1,49 @@
+"""A rank of a job that runs cases; see ranks.py. Started by ``rueda run``."""
+
+from __future__ import annotations
+
+import faulthandler
+import importlib
+import os
+import signal
+import socket
+import sys
+import traceback
+from multiprocessing.connection import Connection
+from typing import Any, Dict, Optional
+
+import rueda
+
+
+def run_case(module: str, name: str, arguments: Dict[str, Any]) -> Optional[str]:
+    """None, or what went wrong."""
+    try:
+        case = getattr(importlib.import_module(module), name)
+        rueda.init()  # a case may have left the job
+        case.body(**arguments)
+        return None
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # pytest.fail and pytest.skip are no Exceptions
+        if type(error).__name__ == "Skipped":
+            return f"Skipped: {error}"
+        return traceback.format_exc()
+
+
+def main() -> None:
+    faulthandler.enable()
+    faulthandler.register(signal.SIGUSR1, file=sys.stderr, all_threads=True)
+    rueda.init()
+    stream = socket.socket(socket.AF_UNIX)
+    stream.connect(os.environ["RANKS_SOCKET"])
+    link = Connection(stream.detach())
+    link.send((rueda.rank(), os.getpid()))
+    try:
+        while True:
+            link.send(run_case(*link.recv()))
+    except EOFError:
+        rueda.shutdown()
+
+
+if __name__ == "__main__":
+    main()
