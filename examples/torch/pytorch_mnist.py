@@ -155,6 +155,7 @@ def conclude(progress: Progress, agreement: Agreement, loss: float, accuracy: fl
         progress.say(agreement.describe(hvd.size()))
     progress.say(f"\ntest accuracy  {100 * accuracy:.2f}%")
     progress.say(f"images/s       {progress.speed:.0f}")
+    progress.say(f"step           {progress.describe_steps()}")
     progress.say(f"time           {progress.seconds:.1f} s")
     progress.say(f"outcome        {outcome}: the loss ended at {loss:.3g} (guessing: {guessing:.2f})")
 

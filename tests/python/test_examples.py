@@ -39,6 +39,7 @@ def test_mnist_learns_and_says_so(options):
     ended = run(2, "pytorch_mnist.py", "--limit", "1280", "--epochs", "2", "--log-interval", "10", *options)
     assert number(ended, r"test accuracy +([\d.]+)%") > 50
     assert number(ended, r"images/s +(\d+)") > 0
+    assert number(ended, r"step +([\d.]+) ms median") > 0
     assert "step 40/40" in ended.out  # each rank has its own half of the images
     assert re.search(r"outcome +trained: the loss ended at", ended.out), ended
     told = re.search(r"of 2 add up \(([\d.]+)\)", ended.out)
