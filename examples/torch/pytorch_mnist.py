@@ -143,9 +143,9 @@ def train(
                 progress.show(epoch, *means[:3].tolist())
                 sums.zero_()
         progress.stop()
-        test_loss, test_accuracy = test(model, options.test, device)
-        progress.say(f"epoch {epoch}/{options.epochs}: test loss {test_loss:.4f}, test accuracy {100 * test_accuracy:.2f}%")
-    conclude(progress, agreement, means[0].item(), test_accuracy)
+        test_loss, right = test(model, options.test, device)
+        progress.say(f"epoch {epoch}/{options.epochs}: test loss {test_loss:.4f}, test accuracy {100 * right:.2f}%")
+    conclude(progress, agreement, means[0].item(), right)
 
 
 def conclude(progress: Progress, agreement: Agreement, loss: float, accuracy: float) -> None:
