@@ -79,11 +79,17 @@ static bool find_by_name(const struct ifaddrs *list, const char *name, net_addre
     return best > 0;
 }
 
+static bool leads_out(const struct ifaddrs *one, const net_address *address)
+{
+    return (one->ifa_flags & IFF_LOOPBACK) == 0 && !is_link_local(address);
+}
+
+/* A network of no bits means any address, but one at which others can reach us. */
 static bool find_by_network(const struct ifaddrs *list, const network *n, net_address *address)
 {
     net_address here;
     for (const struct ifaddrs *one = list; one != NULL; one = one->ifa_next) {
-        if (usable(one, &here) && is_within(&here, n))
+        if (usable(one, &here) && is_within(&here, n) && (n->bits > 0 || leads_out(one, &here)))
             return *address = here, true;
     }
     return false;
