@@ -133,6 +133,8 @@ def test_group() -> None:
     assert all(a is b for a, b in zip(hvd.grouped_allreduce_(arrays, name="group_"), arrays))
     same(arrays[0], everyone("float32", shapes[0]).mean(0), "float32")
     assert hvd.grouped_allreduce([]) == []
+    for _ in range(2):
+        assert hvd.grouped_allreduce([1.0, 2.0]) == [1.0, 2.0]
 
 
 # ---- Arrays of every kind ---------------------------------------------------------------------------
