@@ -34,7 +34,7 @@ def run(
     hostfile: Optional[str] = None,
     timeout: Optional[float] = None,
     env: Optional[Mapping[str, str]] = None,
-    executable: Optional[str] = None,
+    python: Optional[str] = None,
     options: Sequence[str] = (),
     stdout: Optional[Any] = None,
     stderr: Optional[Any] = None,
@@ -44,7 +44,7 @@ def run(
     and what a notebook defines need the package cloudpickle.
 
     ``hosts``: ``"node1:4,node2:4"`` or a list of such; other hosts need ssh without questions, and rueda and
-    Python (``executable``, this one if not said) at the same place. Without ``np`` all their slots are used.
+    Python (``python``, this one if not said) at the same place. Without ``np`` all their slots are used.
     ``env``: more variables for the ranks. ``timeout``: seconds for the whole job (``TimeoutError``).
     ``options``: more words for ``rueda run``. What ranks print appears as it comes, on ``stdout`` and
     ``stderr`` (files; ``sys.stdout`` and ``sys.stderr`` if not said).
@@ -65,7 +65,7 @@ def run(
         task.write(_pack(fn, args, kwargs))
         task.flush()
         files = [f"--input={_path(task)}", f"--results={_path(results)}", f"--json-file={_path(events)}"]
-        command = [_find_program(), "run", *words, *files, *options, "--", executable or sys.executable]
+        command = [find_program(), "run", *words, *files, *options, "--", python or sys.executable]
         code = _launch([*command, "-m", "rueda._worker"], env, stdout or sys.stdout, stderr or sys.stderr)
         return _judge(code, _read_results(results), list(_read_events(events)), timeout)
 
@@ -119,7 +119,7 @@ def _path(file: IO[bytes]) -> str:
     return f"/proc/{os.getpid()}/fd/{file.fileno()}"
 
 
-def _find_program() -> str:
+def find_program() -> str:
     """The launcher of this installation."""
     installed = os.path.join(sysconfig.get_path("scripts"), "rueda")
     beside = os.path.join(os.path.dirname(sys.executable), "rueda")
