@@ -189,7 +189,7 @@ case_incomplete_workspace_is_refused() {
     refused 'cannot read config_aml.json: No such file or directory; it says where the job goes' \
         one_line.yaml --to azureml
     echo '{"subscription_id": "1", "resource_group": "", "workspace_name": "w"}' >config_aml.json
-    refused 'config_aml.json:1:1: "resource_group", "compute_target" missing' one_line.yaml --to azureml
+    refused 'config_aml.json:1:1: "resource_group", "compute_target" missing or empty' one_line.yaml --to azureml
     echo '{"subscription": "1"}' >config_aml.json
     refused "config_aml.json:1:2: 'subscription' is no key here; did you mean 'subscription_id'?" \
         one_line.yaml --to azureml

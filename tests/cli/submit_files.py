@@ -20,6 +20,7 @@ def pod_is_right(pod, container, expands):
     env = {v["name"]: v.get("value") for v in container.get("env", [])}
     if expands:
         assert expand(env["DATA"]) == DATA, env["DATA"]
+        assert env["OMP_NUM_THREADS"] == "2"
     limits = container.get("resources", {}).get("limits")
     if limits is not None:
         assert limits == {"cpu": 4, "memory": "64Mi", "nvidia.com/gpu": 2}, limits
@@ -98,7 +99,7 @@ def azureml(documents):
     assert job["resources"] == {"instance_count": 2}
     assert job["distribution"] == {"type": "mpi", "process_count_per_instance": 2}
     assert job["environment"] == {"build": {"path": "docker", "dockerfile_path": "Dockerfile"}}
-    assert job["environment_variables"] == {"DATA": DATA}
+    assert job["environment_variables"] == {"DATA": DATA, "OMP_NUM_THREADS": "2"}
     assert job["inputs"] == {"IMAGES": {"type": "uri_folder", "path": "./images"}}
     assert job["command"] == (
         'export IMAGES="${{inputs.IMAGES}}" && '
