@@ -1,7 +1,8 @@
 """submit_files.py KIND FILE: that a file of `rueda submit` has what its platform requires.
 
 The job is tests/cli/submit_cases.sh's: project Digits, 2 workers of 2 processes, 4 cpus, 64 MiB and 2 GPUs
-each, DATA and two lines. Where more thorough checkers are installed, they look, too.
+each, DATA and two lines. Where more thorough checkers are installed, they look, too. KIND script prints the
+script of an MPIJob.
 """
 import sys
 
@@ -55,6 +56,12 @@ def mpijob(documents):
     assert script.count("mpirun") == 2 and " -x DATA " in script
     assert "CUDA_VISIBLE_DEVICES=$OMPI_COMM_WORLD_LOCAL_RANK" in script
     assert worker["template"]["spec"]["containers"][0]["command"] == ["/usr/sbin/sshd", "-De"]
+
+
+def script(documents):
+    """Prints what the launcher of an MPIJob runs."""
+    spec = documents[0]["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]
+    print(expand(spec["containers"][0]["args"][0]))
 
 
 def indexed(documents):
