@@ -68,6 +68,9 @@ if [ "${1:-}" = test ]; then
     want python3-jsonschema module jsonschema
     want python3-venv module venv
     want python3-venv module ensurepip
+    # The MPI transport is built and tested for those that are there.
+    want "openmpi-bin libopenmpi-dev" mpicc.openmpi --version
+    want "mpich libmpich-dev" mpicc.mpich --version
     # The format check is skipped where only this is missing.
     want clang-format clang-format --version
     # Fuzzers are skipped without these, and not every system calls them so.
