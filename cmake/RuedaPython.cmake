@@ -27,11 +27,13 @@ install(FILES include/rueda.h DESTINATION rueda/include COMPONENT python)
 # The program goes to the scripts as it is: it needs nothing beside it, and starts at once. With shared
 # libraries to find it must lie in the package, and a script of the interpreter's goes there in its place.
 if(DEFINED SKBUILD_SCRIPTS_DIR AND NOT RUEDA_BUNDLED)
+    install(DIRECTORY ${MPI_SOURCE_COPY}/ DESTINATION ${SKBUILD_DATA_DIR}/share/rueda/mpi COMPONENT python)
     install(TARGETS rueda_program RUNTIME DESTINATION ${SKBUILD_SCRIPTS_DIR} COMPONENT python)
 elseif(DEFINED SKBUILD_SCRIPTS_DIR)
     message(STATUS "no archives of ${RUEDA_BUNDLED}: the wheel carries the shared libraries")
     set_target_properties(rueda_program PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
     install(TARGETS rueda_program RUNTIME DESTINATION rueda/bin COMPONENT python)
+    install(DIRECTORY ${MPI_SOURCE_COPY}/ DESTINATION rueda/share/rueda/mpi COMPONENT python)
     install(PROGRAMS cmake/rueda-script.py DESTINATION ${SKBUILD_SCRIPTS_DIR} RENAME rueda COMPONENT python)
     foreach(library ${RUEDA_BUNDLED})
         get_filename_component(library ${library} REALPATH)
