@@ -6,7 +6,8 @@
 #define BACKGROUND_SPIN_NS 3000 /* the background thread must not take a core from compute */
 #define SLEEP_MOST_NS UINT64_C(100000000)    /* then look for stalls; sockets tell of deaths … */
 #define SLEEP_ALONE_NS UINT64_C(30000000)    /* … and memory does not: look for dead peers */
-#define ASK_NS 30000                         /* nobody rings when data comes: look again soon */
+#define ASK_NS 30000                         /* nobody rings when data comes: look again soon … */
+#define ASK_YIELD_NS UINT64_C(100000000)     /* … and a waiter keeps looking so long */
 #define DOZE_NS 50000                        /* a background driver looks again by itself … */
 #define DOZES_BEFORE_SLEEP 40                /* … so often, then it must be woken */
 #define DEAR_YIELD_NS 500000                 /* someone else has the core, and none of us … */
@@ -62,11 +63,16 @@ static bool has_mail(engine *e)
     return false;
 }
 
+/* Whether data may come that only asking shows, and that moves only while we ask. */
+static bool must_ask(const engine *e)
+{
+    return e->transport->attend != NULL && engine_has_flight(e);
+}
+
 static uint64_t sleep_ns(const engine *e, uint64_t deadline_ns, bool doze)
 {
     const uint64_t longest = e->control.network == NULL ? SLEEP_ALONE_NS : SLEEP_MOST_NS;
-    const bool ask = e->transport->attend != NULL && engine_has_flight(e);
-    const uint64_t now = os_now_ns(), most = ask ? ASK_NS : doze ? DOZE_NS : longest;
+    const uint64_t now = os_now_ns(), most = must_ask(e) ? ASK_NS : doze ? DOZE_NS : longest;
     if (deadline_ns >= now + most)
         return most;
     return deadline_ns > now ? deadline_ns - now : 0;
@@ -125,7 +131,8 @@ static void be_patient(engine *e, patience *p, const rueda_request *until, uint6
     watch_peers(e, now);
     const uint64_t spin = spin_ns(e, p, background);
     const bool yields = !background && now >= e->yield_from_ns;
-    const uint64_t yield = yields ? (uint64_t)e->settings.yield_us * 1000 : 0;
+    const uint64_t patient = must_ask(e) ? ASK_YIELD_NS : (uint64_t)e->settings.yield_us * 1000;
+    const uint64_t yield = yields ? patient : 0;
     const uint64_t idle = now - p->since_ns;
     if (idle < spin)
         os_pause();
