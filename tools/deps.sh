@@ -57,6 +57,11 @@ if [ "${1:-}" = test ]; then
     want openssh-client ssh -V
     want iproute2 ip -V
     want procps pgrep -V
+    # The Slurm of its tests.
+    want slurmctld test -x /usr/sbin/slurmctld
+    want slurmd test -x /usr/sbin/slurmd
+    want slurm-client srun --version
+    want munge test -x /usr/sbin/munged
     # Tests of JSON, of the schema and of Python environments are skipped where these are missing.
     want python3 module json
     want python3-yaml module yaml

@@ -10,6 +10,9 @@
 #define ASK_YIELD_NS UINT64_C(100000000)     /* … and a waiter keeps looking so long */
 #define DOZE_NS 50000                        /* a background driver looks again by itself … */
 #define DOZES_BEFORE_SLEEP 40                /* … so often, then it must be woken */
+#define DEAR_YIELD_NS 500000                 /* someone else has the core, and none of us … */
+#define PAUSE_AFTER_YIELD 32                 /* … so many times as long we sleep instead, … */
+#define PAUSE_MOST_NS UINT64_C(2000000000)   /* … at most so long */
 #define FORK_PATIENCE_NS UINT64_C(200000000) /* for a driver to make room */
 #define FOLLOW_MOST_NS UINT64_C(20000000)    /* a waiter that does not drive looks again */
 
@@ -92,6 +95,19 @@ static void sleep_once(engine *e, patience *p, const rueda_request *until, uint6
     watch_peers(e, os_now_ns());
 }
 
+/* A kernel may charge a whole turn to a thread that yields, so that whoever never does gets the core for
+ * milliseconds, every time. Among our own ranks, which all yield, that evens out; where a yield took long
+ * it is not tried again until its time has become small. */
+static void yield_once(engine *e, uint64_t now)
+{
+    os_yield();
+    const uint64_t away = os_now_ns() - now;
+    if (away < DEAR_YIELD_NS)
+        return;
+    const uint64_t pause = away * PAUSE_AFTER_YIELD;
+    e->yield_from_ns = now + (pause < PAUSE_MOST_NS ? pause : PAUSE_MOST_NS);
+}
+
 /* How long to spin before the core is given away. */
 static uint64_t spin_ns(const engine *e, const patience *p, bool background)
 {
@@ -114,13 +130,14 @@ static void be_patient(engine *e, patience *p, const rueda_request *until, uint6
     }
     watch_peers(e, now);
     const uint64_t spin = spin_ns(e, p, background);
+    const bool yields = !background && now >= e->yield_from_ns;
     const uint64_t patient = must_ask(e) ? ASK_YIELD_NS : (uint64_t)e->settings.yield_us * 1000;
-    const uint64_t yield = background ? 0 : patient;
+    const uint64_t yield = yields ? patient : 0;
     const uint64_t idle = now - p->since_ns;
     if (idle < spin)
         os_pause();
     else if (idle < spin + yield)
-        os_yield();
+        yield_once(e, now);
     else
         sleep_once(e, p, until, deadline_ns, background);
 }
