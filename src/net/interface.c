@@ -79,14 +79,22 @@ static bool find_by_name(const struct ifaddrs *list, const char *name, net_addre
     return best > 0;
 }
 
+/* The first that fits; of a network that has both, one that other hosts can reach. */
 static bool find_by_network(const struct ifaddrs *list, const network *n, net_address *address)
 {
     net_address here;
+    bool found = false;
     for (const struct ifaddrs *one = list; one != NULL; one = one->ifa_next) {
-        if (usable(one, &here) && is_within(&here, n))
-            return *address = here, true;
+        if (!usable(one, &here) || !is_within(&here, n))
+            continue;
+        const bool inside = (one->ifa_flags & IFF_LOOPBACK) != 0;
+        if (!found || !inside)
+            *address = here;
+        if (!inside)
+            return true;
+        found = true;
     }
-    return false;
+    return found;
 }
 
 static void list_interfaces(const struct ifaddrs *list, char text[LISTED])
