@@ -122,9 +122,9 @@ class Reference:
     def conclude(self, progress: Progress) -> None:
         """The job fails if any rank has found a difference."""
         worst = hvd.allreduce(torch.tensor(self.worst, dtype=torch.float64), op=hvd.Max).item()
-        progress.say(f"gradients      equal to those of one process, up to {worst:.1g} of the largest")
         if not worst <= TOLERANCE:
             raise SystemExit(f"the gradients differ from those of one process by {worst:.2g} of the largest")
+        progress.say(f"gradients      those of one process, up to {worst:.1g} of the largest")
 
 
 def parse_options() -> argparse.Namespace:

@@ -5,8 +5,10 @@ must be asked for: ``rueda run --no-prefix … --progress bar``."""
 from __future__ import annotations
 
 import math
+import statistics
 import sys
 import time
+from typing import List
 
 MODES = ["auto", "bar", "lines", "none"]
 CELLS = 12
@@ -22,11 +24,12 @@ class Progress:
         self.mode = mode if rank == 0 else "none"
         self.workers, self.epochs, self.steps, self.items = workers, epochs, steps, items
         self.step = self.done = 0
-        self.seconds, self._started = 0.0, math.nan
+        self.seconds, self._started, self._last = 0.0, math.nan, math.nan
+        self._step_seconds: List[float] = []
 
     def start(self) -> None:
         """The clock runs from now on."""
-        self._started = time.perf_counter()
+        self._started = self._last = time.perf_counter()
 
     def stop(self) -> None:
         """What follows, such as a test, does not count."""
@@ -36,6 +39,9 @@ class Progress:
         """A step was done, with so many items on all ranks together."""
         self.step += 1
         self.done += items
+        now = time.perf_counter()
+        self._step_seconds.append(now - self._last)
+        self._last = now
 
     @property
     def elapsed(self) -> float:
@@ -45,6 +51,11 @@ class Progress:
     def speed(self) -> float:
         """Items a second, over all ranks."""
         return self.done / self.seconds if self.seconds else math.nan
+
+    def describe_steps(self) -> str:
+        """How long a step takes here; the fastest tenth hardly knows what else the machine does."""
+        in_order = sorted(1000 * seconds for seconds in self._step_seconds)
+        return f"{statistics.median(in_order):.2f} ms median, {in_order[len(in_order) // 10]:.2f} ms fastest tenth"
 
     def show(self, epoch: int, loss: float, accuracy: float = math.nan, orthogonality: float = math.nan) -> None:
         """Draws the bar, or writes a line."""

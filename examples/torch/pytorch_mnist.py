@@ -143,9 +143,9 @@ def train(
                 progress.show(epoch, *means[:3].tolist())
                 sums.zero_()
         progress.stop()
-        test_loss, test_accuracy = test(model, options.test, device)
-        progress.say(f"epoch {epoch}/{options.epochs}: test loss {test_loss:.4f}, test accuracy {100 * test_accuracy:.2f}%")
-    conclude(progress, agreement, means[0].item(), test_accuracy)
+        test_loss, right = test(model, options.test, device)
+        progress.say(f"epoch {epoch}/{options.epochs}: test loss {test_loss:.4f}, test accuracy {100 * right:.2f}%")
+    conclude(progress, agreement, means[0].item(), right)
 
 
 def conclude(progress: Progress, agreement: Agreement, loss: float, accuracy: float) -> None:
@@ -155,6 +155,7 @@ def conclude(progress: Progress, agreement: Agreement, loss: float, accuracy: fl
         progress.say(agreement.describe(hvd.size()))
     progress.say(f"\ntest accuracy  {100 * accuracy:.2f}%")
     progress.say(f"images/s       {progress.speed:.0f}")
+    progress.say(f"step           {progress.describe_steps()}")
     progress.say(f"time           {progress.seconds:.1f} s")
     progress.say(f"outcome        {outcome}: the loss ended at {loss:.3g} (guessing: {guessing:.2f})")
 

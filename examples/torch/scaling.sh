@@ -1,0 +1,49 @@
+#!/bin/sh
+# scaling.sh [TURNS]: images a second of pytorch_mnist.py on two ranks against one, one thread and one core
+# each. In turns with them run two processes that know nothing of each other: they show what the machine
+# itself loses with two busy cores, and are the most that two ranks can reach. RUEDA and PYTHON name the
+# programs; OPTIONS (--use-adasum) go to the example. Quiet machines only.
+set -eu
+rueda=${RUEDA:-rueda}
+python=${PYTHON:-python3}
+turns=${1:-5}
+steps=200
+batch=32
+here=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export OMP_NUM_THREADS=1
+
+train() { # train RANKS [COMMAND...]: as many ranks' share of images, by the command
+    images=$(($1 * steps * batch))
+    shift
+    "$@" "$python" "$here/pytorch_mnist.py" --epochs 1 --batch-size $batch --limit $images ${OPTIONS:-}
+}
+keep() { # keep NAME: adds median and fastest tenth of the output that is read
+    sed -n 's/.*step  *\([0-9.]*\) ms median, \([0-9.]*\) ms.*/\1 \2/p' >>"$work/$1"
+}
+
+for turn in $(seq "$turns"); do
+    echo "turn $turn of $turns, load $(cut -d ' ' -f 1 /proc/loadavg)" >&2
+    train 1 taskset -c 0 | keep one
+    train 1 taskset -c 1 >"$work/right" &
+    train 1 taskset -c 0 | keep unrelated
+    wait
+    keep unrelated <"$work/right"
+    train 2 "$rueda" run -np 2 --bind core | keep two
+done
+
+middle() { # middle NAME COLUMN: the median over the turns
+    cut -d ' ' -f "$2" "$work/$1" | sort -n | awk '{ t[NR] = $1 } END { print t[int((NR + 1) / 2)] }'
+}
+row() { # row TITLE NAME PROCESSES
+    awk -v title="$1" -v processes="$3" -v batch=$batch -v median="$(middle "$2" 1)" \
+        -v fast="$(middle "$2" 2)" -v one_median="$(middle one 1)" -v one_fast="$(middle one 2)" 'BEGIN {
+        printf "%-24s %6.2f ms %6.0f images/s %5.2f × %9.2f ms %5.2f ×\n", title, median,
+            1000 * processes * batch / median, processes * one_median / median, fast,
+            processes * one_fast / fast }'
+}
+printf '%-24s %38s %20s\n' '' 'median step' 'fastest tenth'
+row '1 rank' one 1
+row '2 unrelated processes' unrelated 2
+row '2 ranks' two 2
