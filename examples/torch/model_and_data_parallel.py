@@ -163,6 +163,8 @@ def train(
 ) -> None:
     joined = options.batch_size * grid.row.size()  # images in a step
     steps = len(options.training.labels) // joined
+    if steps == 0:
+        raise SystemExit(f"a step takes {joined} images, and there are {len(options.training.labels)}")
     progress = Progress(options.progress, hvd.rank(), hvd.size(), options.epochs, steps * options.epochs)
     own = slice(grid.row.rank() * options.batch_size, (grid.row.rank() + 1) * options.batch_size)
     for epoch in range(1, options.epochs + 1):

@@ -119,7 +119,8 @@ def train(
 ) -> None:
     steps = len(options.training.labels) // hvd.size() // options.batch_size * options.epochs
     if steps == 0:
-        raise SystemExit(f"{options.batch_size} images for each of {hvd.size()} ranks: there are not so many")
+        wanted = options.batch_size * hvd.size()
+        raise SystemExit(f"a step takes {wanted} images, and there are {len(options.training.labels)}")
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: common.rate(step, steps))
     progress = Progress(options.progress, hvd.rank(), hvd.size(), options.epochs, steps)
     agreement = Agreement(steps)
