@@ -30,6 +30,8 @@ foreach(name mpicc.openmpi mpicc.mpich mpicc)
         continue()
     endif()
     list(APPEND RUEDA_MPI_FLAVOURS ${flavour})
+    set(RUEDA_MPICC_FOR_${flavour} ${${variable}})
+    string(REGEX REPLACE "mpicc([^/]*)$" "mpirun\\1" RUEDA_MPIRUN_FOR_${flavour} ${${variable}})
     set(plugin ${PROJECT_BINARY_DIR}/librueda-mpi-${flavour}.so)
     add_custom_command(OUTPUT ${plugin}
         COMMAND ${${variable}} -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -fPIC -shared -fvisibility=hidden

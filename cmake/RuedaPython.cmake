@@ -10,10 +10,17 @@ target_include_directories(rueda_native SYSTEM PRIVATE ${Python_INCLUDE_DIRS})
 target_compile_options(rueda_native PRIVATE -Wno-pedantic)
 set_target_properties(rueda_native PROPERTIES
     PREFIX "" OUTPUT_NAME _native SUFFIX .abi3.so INSTALL_RPATH "$ORIGIN/lib")
+# TensorFlow's operations; TensorFlow itself is found when they are loaded.
+file(GLOB TF_SOURCES CONFIGURE_DEPENDS python/native_tf/*.c)
+add_library(rueda_tf MODULE ${TF_SOURCES})
+target_link_libraries(rueda_tf PRIVATE rueda ${CMAKE_DL_LIBS})
+set_target_properties(rueda_tf PROPERTIES OUTPUT_NAME rueda_tf INSTALL_RPATH "$ORIGIN/../lib")
+
 # A wheel holds no links, so the library is one file, by the name that programs ask for.
 set_target_properties(rueda PROPERTIES VERSION ${PROJECT_VERSION_MAJOR} INSTALL_RPATH "$ORIGIN")
 
 install(TARGETS rueda_native LIBRARY DESTINATION rueda COMPONENT python)
+install(TARGETS rueda_tf LIBRARY DESTINATION rueda/tensorflow COMPONENT python)
 install(TARGETS rueda LIBRARY DESTINATION rueda/lib COMPONENT python NAMELINK_SKIP)
 install(FILES include/rueda.h DESTINATION rueda/include COMPONENT python)
 

@@ -57,12 +57,20 @@ if [ "${1:-}" = test ]; then
     want openssh-client ssh -V
     want iproute2 ip -V
     want procps pgrep -V
+    # The Slurm of its tests.
+    want slurmctld test -x /usr/sbin/slurmctld
+    want slurmd test -x /usr/sbin/slurmd
+    want slurm-client srun --version
+    want munge test -x /usr/sbin/munged
     # Tests of JSON, of the schema and of Python environments are skipped where these are missing.
     want python3 module json
     want python3-yaml module yaml
     want python3-jsonschema module jsonschema
     want python3-venv module venv
     want python3-venv module ensurepip
+    # The MPI transport is built and tested for those that are there.
+    want "openmpi-bin libopenmpi-dev" mpicc.openmpi --version
+    want "mpich libmpich-dev" mpicc.mpich --version
     # The format check is skipped where only this is missing.
     want clang-format clang-format --version
     # Fuzzers are skipped without these, and not every system calls them so.

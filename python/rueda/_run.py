@@ -65,7 +65,7 @@ def run(
         task.write(_pack(fn, args, kwargs))
         task.flush()
         files = [f"--input={_path(task)}", f"--results={_path(results)}", f"--json-file={_path(events)}"]
-        command = [_find_program(), "run", *words, *files, *options, "--", python or sys.executable]
+        command = [find_program(), "run", *words, *files, *options, "--", python or sys.executable]
         code = _launch([*command, "-m", "rueda._worker"], env, stdout or sys.stdout, stderr or sys.stderr)
         return _judge(code, _read_results(results), list(_read_events(events)), timeout)
 
@@ -119,7 +119,7 @@ def _path(file: IO[bytes]) -> str:
     return f"/proc/{os.getpid()}/fd/{file.fileno()}"
 
 
-def _find_program() -> str:
+def find_program() -> str:
     """The launcher of this installation."""
     installed = os.path.join(sysconfig.get_path("scripts"), "rueda")
     beside = os.path.join(os.path.dirname(sys.executable), "rueda")

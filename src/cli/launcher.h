@@ -76,9 +76,10 @@ typedef struct launch_output {
         *directory; /* to DIR/rank.N/{stdout,stderr} instead of our own output; may be NULL */
     bool json;      /* events, and the ranks' lines as such, on stdout */
     const char *json_file; /* events without the lines, to a file; may be NULL */
-    const char *results;   /* what ranks write to the descriptor that RUEDA_RESULTS_FD names, to a file
+    const char
+        *results; /* what ranks write to the descriptor that RUEDA_RESULTS_FD names, to a file
                               of records "RANK BYTES\n" and so many bytes; NULL: they have none */
-    bool verbose;          /* tell on stderr which host does what */
+    bool verbose; /* tell on stderr which host does what */
 } launch_output;
 
 /* How a rank ended. */
@@ -110,7 +111,7 @@ typedef struct launch_options {
                                       that always go; ends with NULL; may be NULL */
     const launch_rank *rank_extra; /* one for each rank; may be NULL */
     const char *directory;         /* where ranks run; NULL: the current one */
-    const char *input;             /* file that every rank reads from its stdin; NULL: ours for rank 0 if
+    const char *input; /* file that every rank reads from its stdin; NULL: ours for rank 0 if
                                       it runs here, nothing for the others */
 
     launch_worker worker;

@@ -6,9 +6,13 @@
 #define BACKGROUND_SPIN_NS 3000 /* the background thread must not take a core from compute */
 #define SLEEP_MOST_NS UINT64_C(100000000)    /* then look for stalls; sockets tell of deaths … */
 #define SLEEP_ALONE_NS UINT64_C(30000000)    /* … and memory does not: look for dead peers */
-#define ASK_NS 30000                         /* nobody rings when data comes: look again soon */
+#define ASK_NS 30000                         /* nobody rings when data comes: look again soon … */
+#define ASK_YIELD_NS UINT64_C(100000000)     /* … and a waiter keeps looking so long */
 #define DOZE_NS 50000                        /* a background driver looks again by itself … */
 #define DOZES_BEFORE_SLEEP 40                /* … so often, then it must be woken */
+#define DEAR_YIELD_NS 500000                 /* someone else has the core, and none of us … */
+#define PAUSE_AFTER_YIELD 32                 /* … so many times as long we sleep instead, … */
+#define PAUSE_MOST_NS UINT64_C(2000000000)   /* … at most so long */
 #define FORK_PATIENCE_NS UINT64_C(200000000) /* for a driver to make room */
 #define FOLLOW_MOST_NS UINT64_C(20000000)    /* a waiter that does not drive looks again */
 
@@ -59,11 +63,16 @@ static bool has_mail(engine *e)
     return false;
 }
 
+/* Whether data may come that only asking shows, and that moves only while we ask. */
+static bool must_ask(const engine *e)
+{
+    return e->transport->attend != NULL && engine_has_flight(e);
+}
+
 static uint64_t sleep_ns(const engine *e, uint64_t deadline_ns, bool doze)
 {
     const uint64_t longest = e->control.network == NULL ? SLEEP_ALONE_NS : SLEEP_MOST_NS;
-    const bool ask = e->transport->attend != NULL && engine_has_flight(e);
-    const uint64_t now = os_now_ns(), most = ask ? ASK_NS : doze ? DOZE_NS : longest;
+    const uint64_t now = os_now_ns(), most = must_ask(e) ? ASK_NS : doze ? DOZE_NS : longest;
     if (deadline_ns >= now + most)
         return most;
     return deadline_ns > now ? deadline_ns - now : 0;
@@ -84,6 +93,19 @@ static void sleep_once(engine *e, patience *p, const rueda_request *until, uint6
     }
     control_sleep_end(&e->control);
     watch_peers(e, os_now_ns());
+}
+
+/* A kernel may charge a whole turn to a thread that yields, so that whoever never does gets the core for
+ * milliseconds, every time. Among our own ranks, which all yield, that evens out; where a yield took long
+ * it is not tried again until its time has become small. */
+static void yield_once(engine *e, uint64_t now)
+{
+    os_yield();
+    const uint64_t away = os_now_ns() - now;
+    if (away < DEAR_YIELD_NS)
+        return;
+    const uint64_t pause = away * PAUSE_AFTER_YIELD;
+    e->yield_from_ns = now + (pause < PAUSE_MOST_NS ? pause : PAUSE_MOST_NS);
 }
 
 /* How long to spin before the core is given away. */
@@ -108,12 +130,14 @@ static void be_patient(engine *e, patience *p, const rueda_request *until, uint6
     }
     watch_peers(e, now);
     const uint64_t spin = spin_ns(e, p, background);
-    const uint64_t yield = background ? 0 : (uint64_t)e->settings.yield_us * 1000;
+    const bool yields = !background && now >= e->yield_from_ns;
+    const uint64_t patient = must_ask(e) ? ASK_YIELD_NS : (uint64_t)e->settings.yield_us * 1000;
+    const uint64_t yield = yields ? patient : 0;
     const uint64_t idle = now - p->since_ns;
     if (idle < spin)
         os_pause();
     else if (idle < spin + yield)
-        os_yield();
+        yield_once(e, now);
     else
         sleep_once(e, p, until, deadline_ns, background);
 }

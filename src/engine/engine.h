@@ -124,7 +124,8 @@ struct engine {
     int *process_fds; /* of the other ranks of this host, to see them die; see os.h */
     watch_silence *silences;
     uint64_t next_check_ns, next_stall_ns, next_warning_ns, next_waiting_ns, last_look_ns;
-    uint64_t decided_ns; /* when the last round was decided; 0: the timeline was off */
+    uint64_t yield_from_ns; /* before it a yield would take long, see drive.c */
+    uint64_t decided_ns;    /* when the last round was decided; 0: the timeline was off */
 };
 
 /* `communicator`: where an MPI_Comm lies whose ranks are the job's, or NULL. */

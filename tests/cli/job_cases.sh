@@ -398,6 +398,27 @@ case_version_is_installed_once() {
     equal "$(grep -c '^9.9.9' out)" 2
 }
 
+# The program and its Python package as a wheel installs them.
+case_the_package_of_the_launcher_is_linked() {
+    fake_torch
+    sed -i 's/^run:.*/run: python -c "import torch, rueda; print(torch.__version__, rueda.place)"/' job.yaml
+    for own in one two; do
+        mkdir -p $own/bin $own/lib/python3.99/site-packages/rueda
+        cp "$rueda" $own/bin/rueda
+        echo "place = '$own'" >$own/lib/python3.99/site-packages/rueda/__init__.py
+    done
+    expect 0 one/bin/rueda run job.yaml --no-prefix
+    equal "$(sort -u out)" '9.9.9 one'
+    expect 0 two/bin/rueda run job.yaml --no-prefix
+    equal "$(sort -u out)" '9.9.9 two'
+    [ ! -s err ] || fail "something on stderr"
+    rm "$envs"/torch-*/lib/python3*/site-packages/rueda
+    mkdir "$(echo "$envs"/torch-*/lib/python3*/site-packages)/rueda"
+    echo "place = 'theirs'" >"$(echo "$envs"/torch-*/lib/python3*/site-packages)/rueda/__init__.py"
+    expect 0 one/bin/rueda run job.yaml --no-prefix
+    equal "$(sort -u out)" '9.9.9 theirs'
+}
+
 # An interpreter that makes environments in no time, and notes that it did.
 quick_python() {
     cat >quick-python <<-'END'

@@ -153,6 +153,15 @@ case_much_output_is_complete_and_in_order() {
     nothing_left
 }
 
+case_input_and_results_travel() {
+    hosts_up 2
+    seq 300000 >numbers
+    run 0 -H "localhost,$host1,$host2:2" --input numbers --results results \
+        sh -c 'cksum >/dev/fd/$RUEDA_RESULTS_FD'
+    equal "$(grep -c "^$(cksum <numbers)\$" results)" 4
+    nothing_left
+}
+
 case_a_slow_reader_does_not_hide_a_failure() {
     hosts_up 1
     mkfifo pipe

@@ -201,7 +201,8 @@ class Finished:
 
 def horovodrun() -> Tuple[str, ...]:
     """The launcher under its other name; give it to ``run_script`` as ``launcher``."""
-    return ("env", f"RUEDA_PROGRAM={program()}", sys.executable, "-m", "horovod.runner.launch")
+    path = f"{Path(program()).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    return ("env", f"PATH={path}", sys.executable, "-m", "horovod.runner.launch")
 
 
 def start_script(

@@ -212,6 +212,47 @@ def test_nothing_is_left_however_it_ends(tmp_path, how):
     await_end(pids)
 
 
+# ---- Other hosts ------------------------------------------------------------------------------------
+
+# Hosts of network namespaces, each with its own sshd; see tests/cluster.
+ON_HOSTS = """
+    . "$1/tests/cli/common.sh"
+    . "$1/tests/cluster/hosts.sh"
+    hosts_up 2
+    "$2" -c "$3" "localhost:1,$host1:1,$host2:2" $ssh
+"""
+GATHER = """
+import os, sys, rueda
+from rueda.exceptions import WorkerError
+
+hosts, options = sys.argv[1], sys.argv[2:]
+places = rueda.run(os.getenv, ("HOROVOD_HOSTNAME",), hosts=hosts, options=options)
+assert len(set(places)) == 3 and places[2] == places[3], places
+data = bytes(2 << 20)
+assert rueda.run(bytes.__add__, (data, b"end"), hosts=hosts, options=options) == [data + b"end"] * 4
+try:
+    rueda.run(int, ("nine",), hosts=hosts, options=options)
+except WorkerError as error:
+    assert isinstance(error.exception, ValueError), error
+    print("all is well")
+"""
+
+
+def test_functions_run_on_other_hosts():
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    done = subprocess.run(
+        ["sh", "-c", textwrap.dedent(ON_HOSTS), "sh", root, sys.executable, GATHER],
+        env={**os.environ, "TEST_PROGRAM": program()},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=LIMIT_SECONDS,
+    )
+    if done.returncode == 77:
+        pytest.skip(done.stdout)
+    assert done.returncode == 0 and "all is well" in done.stdout, done.stdout + done.stderr
+
+
 @needs_cloudpickle
 def test_the_example_of_the_docstring():
     pytest.importorskip("numpy")

@@ -23,7 +23,7 @@ def ops_of(dtype: torch.dtype) -> List[int]:
 @pytest.mark.parametrize("dtype", ref.DTYPES, ids=str)
 def test_allreduce(dtype: torch.dtype) -> None:
     for op in ops_of(dtype):
-        for number, shape in enumerate([*ref.SHAPES, ref.LARGE]):
+        for number, shape in enumerate(ref.SHAPES + ([ref.LARGE] if op in (Sum, Adasum) else [])):
             inputs = ref.make_all(shape, dtype, seed=number)
             wanted, mine = ref.reduce(inputs, op), inputs[hvd.rank()]
             before = mine.clone()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple
 
+import rueda
+
 __all__ = ["run"]
 
 
@@ -36,8 +38,9 @@ def run(
 ) -> List[Any]:
     """Runs ``func(*args, **kwargs)`` on ``num_proc`` ranks and gives their results by rank.
 
-    Blocks until all have ended. An exception of a rank is raised here, with its rank and traceback. What
-    needs MPI or an elastic job is refused (``ValueError``); ``np`` is the old name of ``num_proc``.
+    Blocks until all have ended. When one fails, ``rueda.exceptions.WorkerError`` (a ``RuntimeError``) names
+    the rank and has its traceback. What needs MPI or an elastic job is refused (``ValueError``); ``np`` is
+    the old name of ``num_proc``.
     """
     elastic = (min_num_proc, max_num_proc, slots, reset_limit, cooldown_range, min_np, max_np)
     if any(each is not None for each in elastic):
@@ -46,10 +49,7 @@ def run(
         raise ValueError("horovod.run: MPI is not built yet; ranks find each other without it")
     if hosts is not None and hostfile is not None:
         raise ValueError("horovod.run: hosts come from hosts or from hostfile, not from both")
-    import rueda
-
     options = _list_options(
-        hostfile=hostfile,
         start_timeout=start_timeout,
         ssh_port=ssh_port,
         ssh_identity_file=ssh_identity_file,
@@ -58,11 +58,12 @@ def run(
     )
     return rueda.run(
         func,
-        args=tuple(args),
-        kwargs=dict(kwargs or {}),
-        np=num_proc if np is None or num_proc != 1 else np,
-        hosts=hosts,
-        executable=executable,
+        args,
+        kwargs,
+        num_proc if np is None or num_proc != 1 else np,
+        hosts,
+        hostfile=hostfile,
+        python=executable,
         options=options + (["--verbose"] if verbose else []),
     )
 

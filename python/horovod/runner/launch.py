@@ -7,9 +7,10 @@ import os
 import sys
 from typing import List, NoReturn
 
+from rueda._run import find_program
+
 from horovod._beside import find_real_horovod
 from horovod.common import util
-from horovod.runner._program import find_program
 
 
 def check_build() -> str:
@@ -57,7 +58,6 @@ def main(arguments: List[str]) -> NoReturn:
         print(__version__)
         sys.exit(0)
     program = find_program()
-    os.environ.pop("RUEDA_PROGRAM", None)  # it is not the ranks' business
     os.execv(program, [program, "run", "--horovodrun", *arguments])
 
 

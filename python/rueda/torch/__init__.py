@@ -8,6 +8,8 @@
 
 from __future__ import annotations
 
+import torch as _torch
+
 from .._basics import *  # noqa: F401,F403
 from .._process_sets import *  # noqa: F401,F403
 from ._autograd import (
@@ -54,5 +56,8 @@ from .functions import (
 )
 from .optimizer import DistributedOptimizer
 from .sync_batch_norm import SyncBatchNorm
+
+for _constant in (rank, size, local_rank, local_size, cross_rank, cross_size):  # noqa: F405
+    _torch.compiler.assume_constant_result(_constant)  # they may stand in compiled graphs
 
 __all__ = [name for name in dir() if not name.startswith("_") and name != "annotations"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, List, Optional, Sequence, Tuple, Type, Union
 
 import torch
+from torch.autograd.function import once_differentiable
 
 from . import _library, _ops
 from .._basics import Average, Max, Min, Product, Sum
@@ -23,62 +24,71 @@ def _tracked(*tensors: torch.Tensor) -> bool:
     return torch.is_grad_enabled() and any(getattr(each, "requires_grad", False) for each in tensors)
 
 
-def _allreduce_backward(
-    grad: torch.Tensor, source: torch.Tensor, result: torch.Tensor, op: int, scale: Tuple[float, float], process_set: ProcessSet
+def allreduce_gradient(
+    grad: torch.Tensor, source: torch.Tensor, op: int, scale: Tuple[float, float], process_set: ProcessSet
 ) -> torch.Tensor:
-    if op in (Min, Max, Product):
-        total = _ops.submit_allreduce(grad, None, None, Sum, 1.0, 1.0, process_set).wait()
-        if op == Product:
-            return total * result / source
-        held = (source * scale[0] * scale[1] == result).to(grad.dtype)
-        holders = _ops.submit_allreduce(held, None, None, Sum, 1.0, 1.0, process_set).wait()
-        return total * held / holders * scale[0] * scale[1]
-    return _ops.submit_allreduce(grad, None, None, op, *scale, process_set).wait()
+    """``source`` is what this rank had given; only Min, Max and Product look at it."""
+    if op not in (Min, Max, Product):
+        return _ops.submit_allreduce(grad, None, None, op, *scale, process_set).wait()
+    total = _ops.submit_allreduce(grad, None, None, Sum, 1.0, 1.0, process_set).wait()
+    if op == Product:  # not result / source: that may be zero
+        rows = _ops.allgather_async(source.unsqueeze(0), None, process_set).wait()
+        rows[process_set.rank()] = 1
+        return total * rows.prod(0) * (scale[0] ** process_set.size() * scale[1])
+    if scale[0] < 0:
+        op = Min + Max - op
+    extreme = _ops.submit_allreduce(source, None, None, op, 1.0, 1.0, process_set).wait()
+    held = (source == extreme).to(grad.dtype)
+    holders = _ops.submit_allreduce(held, None, None, Sum, 1.0, 1.0, process_set).wait()
+    return total * held / holders * (scale[0] * scale[1])
 
 
 class _Allreduce(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, tensor: torch.Tensor, name: Optional[str], op: int, prescale: float, postscale: float, process_set: ProcessSet) -> torch.Tensor:  # type: ignore[override]
-        result = _ops.submit_allreduce(tensor, None, name, op, prescale, postscale, process_set).wait()
-        ctx.op, ctx.scale, ctx.process_set = op, (prescale, postscale), process_set
-        if op in (Min, Max, Product):
-            ctx.save_for_backward(tensor, result)
-        return result
+        ctx.arguments = (op, (prescale, postscale), process_set)
+        ctx.save_for_backward(*([tensor] if op in (Min, Max, Product) else []))
+        return _ops.submit_allreduce(tensor, None, name, op, prescale, postscale, process_set).wait()
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, grad: torch.Tensor) -> Tuple[Optional[torch.Tensor], ...]:  # type: ignore[override]
-        source, result = ctx.saved_tensors or (grad, grad)
-        return (_allreduce_backward(grad, source, result, ctx.op, ctx.scale, ctx.process_set),) + (None,) * 5
+        (source,) = ctx.saved_tensors or (grad,)
+        return (allreduce_gradient(grad, source, *ctx.arguments),) + (None,) * 5
 
 
 class _GroupedAllreduce(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, name: Optional[str], op: int, prescale: float, postscale: float, process_set: ProcessSet, *tensors: torch.Tensor) -> Tuple[torch.Tensor, ...]:  # type: ignore[override]
         ctx.arguments = (op, prescale, postscale, process_set)
-        if op in (Min, Max, Product):
-            raise ValueError("grouped_allreduce has a gradient for Average, Sum and Adasum only")
-        return tuple(
-            _ops.submit_grouped_allreduce(tensors, None, name, op, prescale, postscale, process_set).wait()
-        )
+        ctx.save_for_backward(*(tensors if op in (Min, Max, Product) else []))
+        return tuple(_ops.submit_grouped_allreduce(tensors, None, name, *ctx.arguments).wait())
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *grads: torch.Tensor) -> Tuple[Optional[torch.Tensor], ...]:  # type: ignore[override]
-        results = _ops.submit_grouped_allreduce(grads, None, None, *ctx.arguments).wait()
+        if ctx.saved_tensors:
+            op, prescale, postscale, process_set = ctx.arguments
+            pairs = zip(grads, ctx.saved_tensors)
+            results = [allreduce_gradient(g, s, op, (prescale, postscale), process_set) for g, s in pairs]
+        else:
+            results = _ops.submit_grouped_allreduce(grads, None, None, *ctx.arguments).wait()
         return (None,) * 5 + tuple(results)
 
 
 class _Allgather(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, tensor: torch.Tensor, name: Optional[str], process_set: ProcessSet) -> torch.Tensor:  # type: ignore[override]
-        ctx.rows, ctx.process_set = tensor.shape[0] if tensor.dim() else 1, process_set
+        ctx.rows, ctx.shape, ctx.process_set = tensor.shape[0] if tensor.dim() else 1, tensor.shape, process_set
         return _ops.allgather_async(tensor, name, process_set).wait()
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, grad: torch.Tensor) -> Tuple[Optional[torch.Tensor], ...]:  # type: ignore[override]
         total = _ops.submit_allreduce(grad, None, None, Average, 1.0, 1.0, ctx.process_set).wait()
         rows = _ops.allgather_async(torch.tensor([ctx.rows]), None, ctx.process_set).wait().tolist()
         start = sum(rows[: ctx.process_set.rank()])
-        return total[start : start + ctx.rows], None, None
+        return total[start : start + ctx.rows].reshape(ctx.shape), None, None
 
 
 class _Broadcast(torch.autograd.Function):
@@ -88,6 +98,7 @@ class _Broadcast(torch.autograd.Function):
         return _ops.broadcast_async(tensor, root_rank, name, process_set).wait()
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, grad: torch.Tensor) -> Tuple[Optional[torch.Tensor], ...]:  # type: ignore[override]
         total = _ops.submit_allreduce(grad, None, None, Average, 1.0, 1.0, ctx.process_set).wait()
         if ctx.process_set.ranks[ctx.process_set.rank()] != ctx.root_rank:
@@ -104,6 +115,7 @@ class _Alltoall(torch.autograd.Function):
         return output, received
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, grad: torch.Tensor, unused: Any) -> Tuple[Optional[torch.Tensor], ...]:  # type: ignore[override]
         result, _ = _ops.alltoall_async(grad, ctx.received, None, ctx.process_set).wait()
         return result, None, None, None
@@ -119,6 +131,7 @@ class _Reducescatter(torch.autograd.Function):
         return _ops.reducescatter_async(tensor, name, op, process_set, prescale, postscale).wait()
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, grad: torch.Tensor) -> Tuple[Optional[torch.Tensor], ...]:  # type: ignore[override]
         return (_ops.allgather_async(grad, None, ctx.process_set).wait() * ctx.scale,) + (None,) * 5
 
@@ -174,7 +187,9 @@ def grouped_allreduce(
     pairs = [compression.compress(tensor) for tensor in tensors]
     small = [pair[0] for pair in pairs]
     arguments = (op, prescale_factor, postscale_factor, process_set)
-    if _tracked(*small):
+    if torch.compiler.is_compiling():
+        results = _library.grouped_allreduce(small, name, *arguments)
+    elif _tracked(*small):
         results = list(_GroupedAllreduce.apply(name, *arguments, *small))
     else:
         results = _ops.submit_grouped_allreduce(small, None, name, *arguments).wait()
@@ -198,7 +213,7 @@ def grouped_allgather(
     process_set: ProcessSet = global_process_set,
 ) -> List[torch.Tensor]:
     """The allgather of each tensor of a list; with gradient."""
-    if not _tracked(*tensors):
+    if not torch.compiler.is_compiling() and not _tracked(*tensors):
         return _ops.grouped_allgather_async(tensors, name, process_set).wait()
     names = _ops.member_names(name, len(tensors))
     return [allgather(tensor, each, process_set) for tensor, each in zip(tensors, names)]
@@ -226,9 +241,9 @@ def alltoall(
 ) -> Union[torch.Tensor, Tuple[torch.Tensor, torch.Tensor]]:
     """Sends ``splits[i]`` rows to rank i of the set and gives the rows received, by rank; with splits
     given, also how many came from each. With gradient."""
-    if torch.compiler.is_compiling() and splits is None:
-        return _library.alltoall(tensor, name, process_set)
-    if _tracked(tensor):
+    if torch.compiler.is_compiling():
+        output, received = _library.alltoall(tensor, splits, name, process_set)
+    elif _tracked(tensor):
         output, received = _Alltoall.apply(tensor, splits, name, process_set)
     else:
         output, received = _ops.alltoall_async(tensor, splits, name, process_set).wait()
@@ -267,14 +282,13 @@ def grouped_reducescatter(
     postscale_factor: float = 1.0,
 ) -> List[torch.Tensor]:
     """The reducescatter of each tensor of a list; with gradient."""
+    if torch.compiler.is_compiling() or _tracked(*tensors):
+        names = _ops.member_names(name, len(tensors))
+        arguments = (compression, op, process_set, prescale_factor, postscale_factor)
+        return [reducescatter(each, own, *arguments) for each, own in zip(tensors, names)]
     pairs = [compression.compress(tensor) for tensor in tensors]
     small = [pair[0] for pair in pairs]
-    scales = (prescale_factor, postscale_factor)
-    if _tracked(*small):
-        names = _ops.member_names(name, len(small))
-        results = [
-            _Reducescatter.apply(each, own, op, process_set, *scales) for each, own in zip(small, names)
-        ]
-    else:
-        results = _ops.grouped_reducescatter_async(small, name, op, process_set, *scales).wait()
+    results = _ops.grouped_reducescatter_async(
+        small, name, op, process_set, prescale_factor, postscale_factor
+    ).wait()
     return [compression.decompress(result, pair[1]) for result, pair in zip(results, pairs)]

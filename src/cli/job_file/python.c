@@ -2,6 +2,7 @@
 #include "cli/job_file/python.h"
 
 #include "base/os.h"
+#include "cli/job_file/own_package.h"
 #include "cli/job_file/subprocess.h"
 #include "cli/job_file/values.h"
 
@@ -63,7 +64,7 @@ void job_python_add(job_python *python, const char *package)
         snprintf(python->packages[python->package_count++], JOB_PYTHON_NAME_MAX, "%s", package);
 }
 
-/* What the environment holds. Our own package joins here once there is one. */
+/* What pip puts into the environment; our own package is linked (own_package.h). */
 static void add_packages(job_python *python, const job_framework *framework, const char *package,
                          const char *version)
 {
@@ -231,7 +232,7 @@ static int make_locked(const job_python *python)
     return code;
 }
 
-int job_python_prepare(const job_python *python)
+static int make_once(const job_python *python)
 {
     if (is_whole(python))
         return 0;
@@ -242,5 +243,14 @@ int job_python_prepare(const job_python *python)
     }
     const int code = is_whole(python) ? 0 : make_locked(python);
     close(lock);
+    return code;
+}
+
+int job_python_prepare(const job_python *python)
+{
+    const int code = make_once(python);
+    if (code == 0 && !own_package_link(python->directory))
+        fprintf(stderr, "rueda run: going on without the package rueda in %s: %s\n",
+                python->directory, strerror(errno));
     return code;
 }

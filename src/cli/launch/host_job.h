@@ -30,7 +30,7 @@ typedef struct host_job {
     launch_worker worker;
     int silence_s; /* without a frame for this time the launcher is lost; 0: its end is always seen */
     bool plain;    /* hand output on without waiting for the end of a line */
-    bool results;  /* ranks have a descriptor for results */
+    bool results; /* ranks have a descriptor for results */
 
     bytes memory; /* what the texts lie in, for an unpacked one */
 } host_job;

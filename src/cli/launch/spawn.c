@@ -67,7 +67,8 @@ static bool redirect_output(const int ends[WIRE_KINDS])
         setenv("RUEDA_RESULTS_FD", number, true);
         fcntl(results, F_SETFD, 0);
     }
-    return dup2(ends[WIRE_STDOUT], STDOUT_FILENO) >= 0 && dup2(ends[WIRE_STDERR], STDERR_FILENO) >= 0;
+    return dup2(ends[WIRE_STDOUT], STDOUT_FILENO) >= 0 &&
+           dup2(ends[WIRE_STDERR], STDERR_FILENO) >= 0;
 }
 
 /* The pipes of a rank: its outputs and its report. */

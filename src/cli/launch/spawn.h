@@ -24,9 +24,9 @@ typedef struct spawn_context {
 
 /* A process on its way to become a rank. */
 typedef struct spawned {
-    int pid;              /* or −errno: no process could be made, and nothing else is set */
-    int out[WIRE_KINDS];  /* read ends of its output, non-blocking; −1: it has none of this kind */
-    int report;           /* where it says why it cannot be executed */
+    int pid;             /* or −errno: no process could be made, and nothing else is set */
+    int out[WIRE_KINDS]; /* read ends of its output, non-blocking; −1: it has none of this kind */
+    int report;          /* where it says why it cannot be executed */
 } spawned;
 
 /* Starts the host's rank `index` with the command of a step, in a session of its own, so that a

@@ -179,8 +179,8 @@ static const char *command_of(const submit_request *r)
         submit_variable v;
         if (!split_input(r, *i, &v))
             return NULL;
-        text =
-            job_tree_text(&r->file->tree, "%sexport %s=\"${{inputs.%s}}\"\n", text, v.name, v.name);
+        text = job_tree_text(&r->file->tree, "%sexport %s=\"${{inputs.%s}}\" && ", text, v.name,
+                             v.name);
     }
     return job_tree_text(&r->file->tree, "%s%s", text,
                          submit_line(r, 0, "OMPI_COMM_WORLD_LOCAL_RANK"));
@@ -228,6 +228,20 @@ static bool check(const submit_request *r)
     return image == NULL || submit_is_plain("--image", image);
 }
 
+/* az would find out later, and say it in more words. */
+static bool check_folders(const char *code, const char *docker)
+{
+    char dockerfile[PATH_MAX];
+    if (access(code, R_OK | X_OK) != 0)
+        return submit_complain("no folder %s to upload; write --code DIR", code);
+    if (docker == NULL)
+        return true;
+    snprintf(dockerfile, sizeof dockerfile, "%s/Dockerfile", docker);
+    return access(dockerfile, R_OK) == 0 ||
+           submit_complain("no %s to make an image of; write --docker DIR or --image IMAGE",
+                           dockerfile);
+}
+
 /* "." for the job file's own folder: az looks from the file that it is given, which is here. */
 static const char *code_of(const submit_request *r)
 {
@@ -240,17 +254,18 @@ static bool write_job(const submit_request *r, FILE *to)
 {
     workspace w = {.path = ""};
     const char *command = NULL, *image = submit_value(r, "--image"),
-               *docker = submit_value(r, "--docker");
-    const bool good = check(r) && read_workspace(r, &w) && (command = command_of(r)) != NULL;
+               *docker = submit_value(r, "--docker"), *code = code_of(r);
+    if (image == NULL && docker == NULL)
+        docker = "docker";
+    const bool good = check(r) && read_workspace(r, &w) && check_folders(code, docker) &&
+                      (command = command_of(r)) != NULL;
     if (good) {
         const sheet_field fields[] = {
             {"name", r->name},
-            {"code", code_of(r)},
+            {"code", code},
             {"command", command},
             {"image", image},
-            {"docker", image != NULL    ? NULL
-                       : docker != NULL ? docker
-                                        : "docker"},
+            {"docker", docker},
             {"build", image != NULL ? NULL : ""},
             {"compute", job_tree_text(&r->file->tree, "azureml:%s", w.values[COMPUTE])},
             {"workers", submit_number(r, r->workers)},

@@ -70,11 +70,11 @@ const char *submit_line(const submit_request *r, size_t index, const char *local
     if (local_rank == NULL || r->processes == 1 || r->gpus == 0 || r->gpus % r->processes != 0)
         gpus = "";
     else if (share == 1)
-        gpus = job_tree_text(&r->file->tree, "export CUDA_VISIBLE_DEVICES=$%s\n", local_rank);
+        gpus = job_tree_text(&r->file->tree, "export CUDA_VISIBLE_DEVICES=$%s && ", local_rank);
     else
         gpus = job_tree_text(&r->file->tree,
                              "export CUDA_VISIBLE_DEVICES=$(seq -s, $((%s * %lld)) "
-                             "$((%s * %lld + %lld)))\n",
+                             "$((%s * %lld + %lld))) && ",
                              local_rank, share, local_rank, share, share - 1);
     return job_tree_text(&r->file->tree, "%s%.*s", gpus, (int)length, line);
 }

@@ -34,6 +34,7 @@ typedef struct mpi_terms {
     uint32_t lanes;           /* collectives that may be under way at the same time */
     uint64_t limit_ns;        /* for all ranks to come, once MPI is initialised */
     mpi_reduce *const (*reduce)[MPI_PLUGIN_OPS]; /* by type; outlives the process's last call */
+    uint64_t part_most; /* elements that go with one call of MPI; 0: as many as it can count */
 } mpi_terms;
 
 typedef struct mpi_plugin {

@@ -1,13 +1,11 @@
 /* lanes.c: whole collectives, one at a time on each lane, in parts that MPI's int can count. */
 #include "transport/mpi/plugin/world.h"
 
-#define PART_MOST (UINT64_C(1) << 30) /* elements that go with one call */
-
-static bool start_part(mpi_lane *l, mpi_ticket *ticket)
+static bool start_part(const mpi_world *w, mpi_lane *l, mpi_ticket *ticket)
 {
     MPI_Request request;
     int size = 1, result;
-    const uint64_t part = l->left < PART_MOST ? l->left : PART_MOST;
+    const uint64_t part = l->left < w->part_most ? l->left : w->part_most;
     if (l->op == MPI_OP_NULL)
         result = MPI_Ibcast(l->data, (int)part, l->type, l->root, l->comm, &request);
     else
@@ -33,7 +31,7 @@ bool lanes_allreduce(mpi_world *w, uint32_t lane, const void *in, void *data, ui
     l->left = count;
     l->type = operators_type(dtype);
     l->op = operators_find(dtype, op);
-    return l->op != MPI_OP_NULL && start_part(l, ticket);
+    return l->op != MPI_OP_NULL && start_part(w, l, ticket);
 }
 
 bool lanes_spread(mpi_world *w, uint32_t lane, void *data, uint64_t bytes, int root,
@@ -46,7 +44,7 @@ bool lanes_spread(mpi_world *w, uint32_t lane, void *data, uint64_t bytes, int r
     l->type = MPI_BYTE;
     l->op = MPI_OP_NULL;
     l->root = root;
-    return start_part(l, ticket);
+    return start_part(w, l, ticket);
 }
 
 int lanes_test(mpi_world *w, uint32_t lane, mpi_ticket *ticket)
@@ -58,5 +56,5 @@ int lanes_test(mpi_world *w, uint32_t lane, mpi_ticket *ticket)
     world_hold(ticket, request);
     if (!done || w->lanes[lane].left == 0)
         return done != 0;
-    return start_part(&w->lanes[lane], ticket) ? 0 : -1;
+    return start_part(w, &w->lanes[lane], ticket) ? 0 : -1;
 }

@@ -24,6 +24,7 @@
 #error "only Open MPI and MPICH, and what has MPICH's interface, are known"
 #endif
 
+#define PART_MOST (UINT64_C(1) << 30)   /* elements; MPI counts with an int */
 #define PARTING_NS UINT64_C(1000000000) /* that an orderly end waits for ranks that still work */
 
 _Static_assert(sizeof(MPI_Request) <= sizeof(uint64_t), "a request fits into a ticket");
@@ -173,6 +174,7 @@ static bool open_world(const mpi_terms *terms, mpi_world **world, int *rank, int
     if (w == NULL)
         return refuse(why, "out of memory");
     operators_use(terms->reduce);
+    w->part_most = terms->part_most > 0 ? terms->part_most : PART_MOST;
     if (!make_communicators(w, from, terms)) {
         free(w); /* what was begun cannot be taken back: the communicators stay */
         return refuse(why,

@@ -20,6 +20,7 @@ typedef struct mpi_lane {
 struct mpi_world {
     MPI_Comm comm; /* of messages */
     int rank, size;
+    uint64_t part_most;
     uint32_t lane_count;
     mpi_lane lanes[];
 };

@@ -1,0 +1,420 @@
+"""The operations on TensorFlow's tensors: eager, in ``tf.function`` and in graphs of version 1.
+
+An operation is a start, which never blocks, and a wait. Starts of one call are waited for together, so
+that TensorFlow may run them in any order on each rank. In a graph every start carries a name made of the
+function's name and its number in it: the same on all ranks, also when one of them traces again.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+import tensorflow as tf
+
+from .. import _native
+from .._basics import Adasum, Average, Max, Min, Product, Sum
+from .._process_sets import ProcessSet, get_process_set_by_id, global_process_set
+from ._library import operations
+from .compression import Compression
+
+_ALLREDUCE, _ALLGATHER, _BROADCAST, _ALLTOALL, _REDUCESCATTER = range(5)
+_calls: "weakref.WeakKeyDictionary[Any, Dict[str, int]]" = weakref.WeakKeyDictionary()
+
+
+def full_name(word: str, name: Optional[str], ignore_name_scope: bool = False) -> str:
+    """The name on the wire; empty lets the engine count, which is right only where calls run in order."""
+    if name is not None:
+        return f"{word}.{name}"
+    if tf.executing_eagerly():
+        return ""
+    graph = tf.compat.v1.get_default_graph()
+    counts = _calls.setdefault(graph, {})
+    counts[word] = counts.get(word, 0) + 1
+    return f"{word}.{getattr(graph, 'name', 'graph')}.{counts[word]}"
+
+
+def _start(kind: int, tensor: Any, name: str, op: int, scales: Tuple[float, float], process_set: ProcessSet, root: int = 0) -> Tuple[Any, Any]:
+    return operations.rueda_start(
+        tensor=tensor,
+        tensor_name=name,
+        kind=kind,
+        reduce_op=op,
+        prescale=scales[0],
+        postscale=scales[1],
+        process_set=process_set._require_id(),
+        root=root,
+    )
+
+
+def _wait(started: Sequence[Tuple[Any, Any]]) -> List[Any]:
+    return list(
+        operations.rueda_wait(
+            outputs=[output for output, _ in started], handles=[handle for _, handle in started]
+        )
+    )
+
+
+def _sized(kind: int, tensor: Any, name: str, op: int, scales: Tuple[float, float], process_set: ProcessSet, splits: Any = None) -> Tuple[Any, Any]:
+    handle = operations.rueda_start_sized(
+        tensor=tensor,
+        splits=tf.zeros([0], tf.int64) if splits is None else tf.cast(splits, tf.int64),
+        tensor_name=name,
+        kind=kind,
+        reduce_op=op,
+        prescale=scales[0],
+        postscale=scales[1],
+        process_set=process_set._require_id(),
+    )
+    return operations.rueda_take(handle=handle, T=tensor.dtype)
+
+
+def resolve_op(average: Optional[bool], op: Optional[int]) -> int:
+    """``average`` is the old way to say ``op``."""
+    if average is not None and op is not None:
+        raise ValueError("op and average say the same thing twice: give only op")
+    if op is not None:
+        return op
+    return Sum if average is False else Average
+
+
+# ---- allreduce --------------------------------------------------------------------------------------
+
+
+def _allreduce_dense(
+    tensors: List[Any], names: List[str], op: int, scales: Tuple[float, float], process_set: ProcessSet
+) -> List[Any]:
+    """A list of tensors with one wait; with gradient."""
+
+    @tf.custom_gradient
+    def combine(*inputs: Any) -> Any:
+        outputs = _wait(
+            [_start(_ALLREDUCE, each, name, op, scales, process_set) for each, name in zip(inputs, names)]
+        )
+
+        def gradient(*upstream: Any) -> Any:
+            return _allreduce_gradient(list(upstream), list(inputs), outputs, op, scales, process_set)
+
+        return outputs, gradient
+
+    return list(combine(*tensors))
+
+
+def _allreduce_gradient(
+    upstream: List[Any], inputs: List[Any], outputs: List[Any], op: int, scales: Tuple[float, float], process_set: ProcessSet
+) -> List[Any]:
+    names = [full_name("allreduce.gradient", None) for _ in upstream]
+    if op not in (Min, Max, Product):
+        return _allreduce_dense(upstream, names, op, scales, process_set)
+    totals = _allreduce_dense(upstream, names, Sum, (1.0, 1.0), process_set)
+    if op == Product:
+        return [total * result / value for total, result, value in zip(totals, outputs, inputs)]
+    factor = scales[0] * scales[1]
+    held = [tf.cast(value * factor == result, value.dtype) for value, result in zip(inputs, outputs)]
+    names = [full_name("allreduce.holders", None) for _ in upstream]
+    holders = _allreduce_dense(held, names, Sum, (1.0, 1.0), process_set)
+    return [total * own / count * factor for total, own, count in zip(totals, held, holders)]
+
+
+def _allreduce_slices(
+    slices: tf.IndexedSlices, name: Optional[str], op: int, process_set: ProcessSet
+) -> tf.IndexedSlices:
+    """The ranks' rows and their numbers, gathered; Average divides the values."""
+    if op not in (Average, Sum):
+        raise NotImplementedError("tf.IndexedSlices have Average and Sum only; use sparse_as_dense=True")
+    part = (lambda word: None) if name is None else (lambda word: f"{name}.{word}")
+    values = allgather(slices.values, part("values"), process_set=process_set)
+    indices = allgather(slices.indices, part("indices"), process_set=process_set)
+    if op == Average:
+        values = values / tf.cast(process_set.size(), values.dtype)
+    return tf.IndexedSlices(values, indices, dense_shape=slices.dense_shape)
+
+
+def allreduce(
+    tensor: Any,
+    average: Optional[bool] = None,
+    device_dense: str = "",
+    device_sparse: str = "",
+    compression: Any = Compression.none,
+    op: Optional[int] = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    name: Optional[str] = None,
+    process_set: ProcessSet = global_process_set,
+    ignore_name_scope: bool = False,
+) -> Any:
+    """Combines a tensor over all ranks (Average, unless ``op`` says otherwise); with gradient.
+    ``tf.IndexedSlices`` are gathered; for Adasum make them dense. The devices are there for Horovod's sake."""
+    op = resolve_op(average, op)
+    if isinstance(tensor, tf.IndexedSlices):
+        if op == Adasum:
+            tensor = tf.convert_to_tensor(tensor)
+        else:
+            return _allreduce_slices(tensor, name, op, process_set)
+    return grouped_allreduce_named(
+        [tensor],
+        [full_name("allreduce", name, ignore_name_scope)],
+        compression,
+        op,
+        (prescale_factor, postscale_factor),
+        process_set,
+    )[0]
+
+
+def grouped_allreduce_named(
+    tensors: List[Any],
+    names: List[str],
+    compression: Any,
+    op: int,
+    scales: Tuple[float, float],
+    process_set: ProcessSet,
+) -> List[Any]:
+    """Dense tensors under the names given, with one wait."""
+    pairs = [compression.compress(tf.convert_to_tensor(tensor)) for tensor in tensors]
+    results = _allreduce_dense([pair[0] for pair in pairs], names, op, scales, process_set)
+    return [compression.decompress(result, pair[1]) for result, pair in zip(results, pairs)]
+
+
+def grouped_allreduce(
+    tensors: Sequence[Any],
+    average: Optional[bool] = None,
+    device_dense: str = "",
+    device_sparse: str = "",
+    compression: Any = Compression.none,
+    op: Optional[int] = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+    ignore_name_scope: bool = False,
+    name: Optional[str] = None,
+) -> List[Any]:
+    """Combines a list of tensors; with gradient. ``tf.IndexedSlices`` among them are gathered."""
+    op = resolve_op(average, op)
+    scales = (prescale_factor, postscale_factor)
+    results: List[Any] = list(tensors)
+    dense = [i for i, each in enumerate(results) if not isinstance(each, tf.IndexedSlices)]
+    count = len(results)
+    member = (lambda i: None) if name is None else (lambda i: f"{name}_{i}of{count}")
+    if dense:
+        names = [full_name("allreduce", member(i), ignore_name_scope) for i in dense]
+        combined = grouped_allreduce_named([results[i] for i in dense], names, compression, op, scales, process_set)
+        for i, result in zip(dense, combined):
+            results[i] = result
+    for i, each in enumerate(results):
+        if i not in dense:
+            results[i] = allreduce(each, op=op, name=member(i), process_set=process_set)
+    return results
+
+
+# ---- The other operations ---------------------------------------------------------------------------
+
+
+def allgather(
+    tensor: Any,
+    name: Optional[str] = None,
+    ignore_name_scope: bool = False,
+    process_set: ProcessSet = global_process_set,
+) -> Any:
+    """The ranks' tensors one after the other along the first dimension, which may differ; with gradient."""
+    wire = full_name("allgather", name, ignore_name_scope)
+
+    @tf.custom_gradient
+    def gather(value: Any) -> Any:
+        output, _ = _sized(_ALLGATHER, value, wire, Average, (1.0, 1.0), process_set)
+        output.set_shape([None, *value.shape[1:]]) if value.shape.rank else None
+
+        def gradient(upstream: Any) -> Any:
+            total = allreduce(upstream, op=Average, process_set=process_set)
+            rows = tf.reshape(tf.shape(value)[0], [1])
+            counts, _ = _sized(_ALLGATHER, rows, full_name("allgather.rows", None), Average, (1.0, 1.0), process_set)
+            start = tf.reduce_sum(counts[: process_set.rank()])
+            return total[start : start + rows[0]]
+
+        return output, gradient
+
+    return gather(tf.convert_to_tensor(tensor))
+
+
+def grouped_allgather(
+    tensors: Sequence[Any],
+    name: Optional[str] = None,
+    ignore_name_scope: bool = False,
+    process_set: ProcessSet = global_process_set,
+) -> List[Any]:
+    """The allgather of each tensor of a list; with gradient."""
+    count = len(tensors)
+    return [
+        allgather(each, None if name is None else f"{name}_{i}of{count}", ignore_name_scope, process_set)
+        for i, each in enumerate(tensors)
+    ]
+
+
+def broadcast(
+    tensor: Any,
+    root_rank: int,
+    name: Optional[str] = None,
+    ignore_name_scope: bool = False,
+    process_set: ProcessSet = global_process_set,
+) -> Any:
+    """The tensor of ``root_rank`` (a rank of the job, not of the set); with gradient."""
+    return broadcast_all([tensor], root_rank, [full_name("broadcast", name, ignore_name_scope)], process_set)[0]
+
+
+def broadcast_all(tensors: List[Any], root_rank: int, names: List[str], process_set: ProcessSet) -> List[Any]:
+    """Several tensors with one wait."""
+
+    @tf.custom_gradient
+    def spread(*inputs: Any) -> Any:
+        outputs = _wait(
+            [
+                _start(_BROADCAST, each, name, Average, (1.0, 1.0), process_set, root_rank)
+                for each, name in zip(inputs, names)
+            ]
+        )
+
+        def gradient(*upstream: Any) -> Any:
+            totals = grouped_allreduce(list(upstream), op=Average, process_set=process_set)
+            is_root = process_set.ranks[process_set.rank()] == root_rank
+            return totals if is_root else [tf.zeros_like(total) for total in totals]
+
+        return outputs, gradient
+
+    return list(spread(*[tf.convert_to_tensor(tensor) for tensor in tensors]))
+
+
+def alltoall(
+    tensor: Any,
+    splits: Any = None,
+    name: Optional[str] = None,
+    ignore_name_scope: bool = False,
+    process_set: ProcessSet = global_process_set,
+) -> Any:
+    """Sends ``splits[i]`` rows to rank i of the set and gives the rows received, by rank; with splits
+    given, also how many came from each. With gradient."""
+    wire = full_name("alltoall", name, ignore_name_scope)
+    rows = None if splits is None else tf.convert_to_tensor(splits)
+
+    @tf.custom_gradient
+    def exchange(value: Any) -> Any:
+        output, received = _sized(_ALLTOALL, value, wire, Average, (1.0, 1.0), process_set, rows)
+        output.set_shape([None, *value.shape[1:]]) if value.shape.rank else None
+
+        def gradient(upstream: Any, unused: Any) -> Any:
+            back = full_name("alltoall.gradient", None)
+            return _sized(_ALLTOALL, upstream, back, Average, (1.0, 1.0), process_set, received)[0]
+
+        return (output, received), gradient
+
+    output, received = exchange(tf.convert_to_tensor(tensor))
+    return output if splits is None else (output, received)
+
+
+def reducescatter(
+    tensor: Any,
+    device_dense: str = "",
+    compression: Any = Compression.none,
+    op: int = Average,
+    name: Optional[str] = None,
+    process_set: ProcessSet = global_process_set,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    ignore_name_scope: bool = False,
+) -> Any:
+    """Combines a tensor and gives each rank its share of the rows; with gradient."""
+    wire = full_name("reducescatter", name, ignore_name_scope)
+    small, context = compression.compress(tf.convert_to_tensor(tensor))
+    factor = prescale_factor * postscale_factor * (process_set.size() if op == Sum else 1)
+
+    @tf.custom_gradient
+    def share(value: Any) -> Any:
+        scales = (prescale_factor, postscale_factor)
+        output, _ = _sized(_REDUCESCATTER, value, wire, op, scales, process_set)
+        output.set_shape([None, *value.shape[1:]])
+
+        def gradient(upstream: Any) -> Any:
+            return allgather(upstream, process_set=process_set) * tf.cast(factor, upstream.dtype)
+
+        return output, gradient
+
+    return compression.decompress(share(small), context)
+
+
+def grouped_reducescatter(
+    tensors: Sequence[Any],
+    device_dense: str = "",
+    compression: Any = Compression.none,
+    op: int = Average,
+    process_set: ProcessSet = global_process_set,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    ignore_name_scope: bool = False,
+    name: Optional[str] = None,
+) -> List[Any]:
+    """The reducescatter of each tensor of a list; with gradient."""
+    count = len(tensors)
+    return [
+        reducescatter(
+            each,
+            compression=compression,
+            op=op,
+            name=None if name is None else f"{name}_{i}of{count}",
+            process_set=process_set,
+            prescale_factor=prescale_factor,
+            postscale_factor=postscale_factor,
+            ignore_name_scope=ignore_name_scope,
+        )
+        for i, each in enumerate(tensors)
+    ]
+
+
+def join() -> int:
+    """"I have no more data": waits until all ranks have joined, while this rank gives zeros to their
+    allreduces. The rank that joined last."""
+    _native.join().wait()
+    return _native.last_joined()
+
+
+def barrier(process_set: ProcessSet = global_process_set) -> None:
+    """Waits until all ranks of the set are here."""
+    _native.barrier(process_set._require_id()).wait()
+
+
+# ---- Numbers of the job as operations of a graph ------------------------------------------------------
+
+
+def _number_op(function: Any, name: Optional[str]) -> Any:
+    """Asked when the graph runs, not when it is made."""
+    value = tf.py_function(lambda: function(), [], tf.int32, name=name)
+    value.set_shape([])
+    return value
+
+
+def size_op(process_set_id: int = 0, name: Optional[str] = None) -> Any:
+    """Number of ranks of a set, when it runs."""
+    return _number_op(lambda: _native.set_size(process_set_id), name)
+
+
+def rank_op(name: Optional[str] = None) -> Any:
+    """Our rank, when it runs."""
+    return _number_op(_native.rank, name)
+
+
+def local_rank_op(name: Optional[str] = None) -> Any:
+    """Our rank on this host, when it runs."""
+    return _number_op(_native.local_rank, name)
+
+
+def local_size_op(name: Optional[str] = None) -> Any:
+    """Number of ranks on this host, when it runs."""
+    return _number_op(_native.local_size, name)
+
+
+def process_set_included_op(process_set_id: int = 0, name: Optional[str] = None) -> Any:
+    """1 if we are in the set, 0 if not, -1 if there is none, when it runs."""
+
+    def included() -> int:
+        if _native.set_size(process_set_id) < 0:
+            return -1
+        return int(get_process_set_by_id(process_set_id).included())
+
+    return _number_op(included, name)

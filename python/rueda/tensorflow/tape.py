@@ -1,0 +1,105 @@
+"""``DistributedGradientTape``: a tape whose gradients are those of all ranks."""
+
+from __future__ import annotations
+
+from typing import Any, List, Optional, Sequence
+
+import tensorflow as tf
+
+from .._basics import Average
+from .._process_sets import ProcessSet, global_process_set
+from ._gradients import Reduction, combine_gradients, make_reduction, scale_local, variable_key
+from .compression import Compression
+
+
+class TapeMixin:
+    """What a DistributedGradientTape adds to the user's tape."""
+
+    _rueda_reduction: Reduction
+    _rueda_local: set
+    _rueda_scales_local: bool
+
+    def register_local_source(self, source: Any) -> None:
+        """The gradient of this variable stays the rank's own."""
+        self._rueda_local.add(variable_key(source))
+
+    def gradient(self, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
+        """The tape's gradient, combined over all ranks. ``use_generic…`` and other keywords as the tape's."""
+        gradients = super().gradient(target, sources, *args, **kwargs)  # type: ignore[misc]
+        flat, variables = tf.nest.flatten(gradients, expand_composites=False), tf.nest.flatten(sources)
+        return tf.nest.pack_sequence_as(gradients, self._combine(flat, variables)) if flat else gradients
+
+    def _combine(self, gradients: List[Any], variables: Sequence[Any]) -> List[Any]:
+        results = list(gradients)
+        shared = [i for i, v in enumerate(variables) if variable_key(v) not in self._rueda_local]
+        combined = combine_gradients(
+            [gradients[i] for i in shared], [variables[i] for i in shared], self._rueda_reduction
+        )
+        for i, gradient in zip(shared, combined):
+            results[i] = gradient
+        if self._rueda_scales_local:
+            for i in range(len(results)):
+                if i not in shared:
+                    results[i] = scale_local(results[i], self._rueda_reduction)
+        return results
+
+
+def DistributedGradientTape(
+    gradtape: tf.GradientTape,
+    device_dense: str = "",
+    device_sparse: str = "",
+    compression: Any = Compression.none,
+    sparse_as_dense: bool = False,
+    op: int = Average,
+    gradient_predivide_factor: float = 1.0,
+    num_groups: int = 0,
+    groups: Any = None,
+    process_set: ProcessSet = global_process_set,
+    scale_local_gradients: bool = True,
+) -> Any:
+    """Wraps a tape so that ``gradient()`` gives what all ranks have computed together: their average, sum
+    or Adasum. ``register_local_source`` keeps a variable out of it."""
+    kind = type(gradtape)
+    tape = kind.__new__(type(kind.__name__, (TapeMixin, kind), {}))
+    tape.__dict__.update(gradtape.__dict__)
+    tape._rueda_reduction = make_reduction(
+        op, gradient_predivide_factor, compression, sparse_as_dense, process_set, groups, num_groups
+    )
+    tape._rueda_local = set()
+    tape._rueda_scales_local = scale_local_gradients
+    return tape
+
+
+def PartialDistributedGradientTape(
+    gradtape: tf.GradientTape,
+    device_dense: str = "",
+    device_sparse: str = "",
+    compression: Any = Compression.none,
+    sparse_as_dense: bool = False,
+    op: int = Average,
+    gradient_predivide_factor: float = 1.0,
+    num_groups: int = 0,
+    groups: Any = None,
+    process_set: ProcessSet = global_process_set,
+    local_layers: Optional[Any] = None,
+    scale_local_gradients: bool = True,
+) -> Any:
+    """The same for a model with layers that every rank has for itself: their gradients stay local."""
+    tape = DistributedGradientTape(
+        gradtape,
+        device_dense,
+        device_sparse,
+        compression,
+        sparse_as_dense,
+        op,
+        gradient_predivide_factor,
+        num_groups,
+        groups,
+        process_set,
+        scale_local_gradients,
+    )
+    layers = [] if local_layers is None else local_layers
+    for layer in layers if isinstance(layers, (list, tuple)) else [layers]:
+        for variable in layer.trainable_weights:
+            tape.register_local_source(variable)
+    return tape
