@@ -15,8 +15,9 @@ from torch.nn import functional
 
 import rueda.torch as hvd
 
-import common
 import digits
+import training
+from options import add_training
 from progress import Progress
 
 MEAN, DEVIATION = 0.1307, 0.3081  # of the pixels of all training images
@@ -42,7 +43,7 @@ class Network(nn.Module):
 
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Trains a network on MNIST.")
-    common.add_training(parser, epochs=2, batch_size=32, lr=0.02)
+    add_training(parser, epochs=2, batch_size=32, lr=0.02)
     parser.add_argument("--momentum", type=float, default=0.9, help="(0.9)")
     parser.add_argument("--scale-lr", action="store_true", help="multiply the rate by the number of ranks")
     digits.add_options(parser)
@@ -63,7 +64,7 @@ def batches_of_rank(data: digits.Digits, epoch: int, options: argparse.Namespace
     """This rank's part of an epoch. All ranks shuffle alike, since the seed is the same, and each takes
     its own stretch; no message is needed for that."""
     images, labels = torch.from_numpy(data.images), torch.from_numpy(data.labels)
-    order = common.shuffle(len(labels), options.seed + epoch)
+    order = training.shuffle(len(labels), options.seed + epoch)
     share = len(labels) // hvd.size()
     own = order[hvd.rank() * share : (hvd.rank() + 1) * share]
     for step in range(share // options.batch_size):
@@ -142,7 +143,7 @@ def train(
     steps = len(options.training.labels) // hvd.size() // options.batch_size * options.epochs
     if steps == 0:
         raise SystemExit(f"a step takes {joined} images, and there are {len(options.training.labels)}")
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: common.rate(step, steps))
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: training.rate(step, steps))
     progress = Progress(options.progress, hvd.rank(), hvd.size(), options.epochs, steps)
     agreement, report = Agreement(steps), Report()
     is_compared = options.use_adasum and hvd.size() > 1
@@ -182,7 +183,7 @@ def conclude(progress: Progress, agreement: Agreement, loss: float, accuracy: fl
 def main() -> None:
     options = parse_options()
     hvd.init()  # 1: join the job
-    device = common.own_device()  # 2: a GPU of our own; without GPUs the launcher has given us our cores
+    device = training.own_device()  # 2: a GPU of our own; without GPUs the launcher has given us our cores
     torch.manual_seed(options.seed)
     model = Network().to(device)
     lr = options.lr * (hvd.size() if options.scale_lr else 1)
