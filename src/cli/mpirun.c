@@ -143,6 +143,28 @@ static void free_words(words *w)
     free(w->list);
 }
 
+/* The options of ssh, as they follow the word ssh. Neither mpirun can be given one with a blank. */
+static void add_ssh(bytes *text, const launch_ssh *ssh)
+{
+    char port[32];
+    snprintf(port, sizeof port, " -p %d", ssh->port);
+    bytes_add_text(text, ssh->port > 0 ? port : "");
+    if (ssh->identity != NULL) {
+        bytes_add_text(text, " -i ");
+        bytes_add_text(text, ssh->identity);
+    }
+    for (char *const *option = ssh->options; option != NULL && *option != NULL; option++) {
+        bytes_add_text(text, " -o ");
+        bytes_add_text(text, *option);
+    }
+}
+
+static bool has_ssh(const launch_ssh *ssh)
+{
+    return ssh->port > 0 || ssh->identity != NULL ||
+           (ssh->options != NULL && ssh->options[0] != NULL);
+}
+
 static void speak_open_mpi(words *w, const launch_options *l, const words *names)
 {
     if (geteuid() == 0)
@@ -155,6 +177,13 @@ static void speak_open_mpi(words *w, const launch_options *l, const words *names
     if (l->host_count == 0)
         add(w, "--oversubscribe"); /* more ranks than cores are allowed everywhere else, too */
     add_hosts(w, "-H", l);
+    if (has_ssh(&l->ssh)) {
+        bytes agent = {0};
+        bytes_add_text(&agent, "ssh");
+        add_ssh(&agent, &l->ssh);
+        add(w, "-mca");
+        add_list(w, "plm_rsh_agent", &agent);
+    }
     if (!l->output.plain)
         add(w, "--tag-output");
     if (l->directory != NULL) {
@@ -173,6 +202,13 @@ static void speak_hydra(words *w, const launch_options *l, const words *names)
     for (size_t i = 0; i < names->count; i++) {
         bytes_add_text(&list, i > 0 ? "," : "");
         bytes_add_text(&list, names->list[i]);
+    }
+    if (has_ssh(&l->ssh)) {
+        bytes extra = {0};
+        add_ssh(&extra, &l->ssh);
+        bytes_add(&extra, "", 1);
+        setenv("HYDRA_LAUNCHER_EXTRA_ARGS", bytes_first(&extra) + 1, 1);
+        bytes_free(&extra);
     }
     add_number(w, "-n", l->ranks);
     add_hosts(w, "-hosts", l);

@@ -84,15 +84,21 @@ static bool leads_out(const struct ifaddrs *one, const net_address *address)
     return (one->ifa_flags & IFF_LOOPBACK) == 0 && !is_link_local(address);
 }
 
-/* A network of no bits means any address, but one at which others can reach us. */
+/* The first that fits; of several, one that other hosts can reach. */
 static bool find_by_network(const struct ifaddrs *list, const network *n, net_address *address)
 {
     net_address here;
+    bool found = false;
     for (const struct ifaddrs *one = list; one != NULL; one = one->ifa_next) {
-        if (usable(one, &here) && is_within(&here, n) && (n->bits > 0 || leads_out(one, &here)))
+        if (!usable(one, &here) || !is_within(&here, n))
+            continue;
+        if (leads_out(one, &here))
             return *address = here, true;
+        if (!found)
+            *address = here;
+        found = true;
     }
-    return false;
+    return found;
 }
 
 static void list_interfaces(const struct ifaddrs *list, char text[LISTED])
