@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define FOLLOW_PAUSE_NS 500000000 /* between two looks at a job that is waited for */
+#define MISSES_MAX 60             /* looks in vain, one after the other */
 #define TEXT_MAX 256
 #define NEVER_FITS "Requested node configuration is not available"
 #define WHY_MAX 512
@@ -217,6 +218,23 @@ static bool look(const char *id, state *s)
     return known;
 }
 
+static void pause_between(void)
+{
+    nanosleep(&(struct timespec){0, FOLLOW_PAUSE_NS}, NULL);
+}
+
+/* A busy slurmctld may leave a question unanswered; that it knows no such job is an answer. */
+static bool look_patiently(const char *id, state *s)
+{
+    int misses = 0;
+    while (!look(id, s)) {
+        if (strstr(s->reason, "Invalid job id") != NULL || ++misses > MISSES_MAX)
+            return false;
+        pause_between();
+    }
+    return true;
+}
+
 static bool has_ended(const char *state)
 {
     static const char *const going[] = {"PENDING",   "CONFIGURING", "RUNNING",  "COMPLETING",
@@ -266,11 +284,11 @@ static int follow(const char *id)
     char told[TEXT_MAX] = "";
     FILE *output = NULL;
     bool known;
-    while ((known = look(id, &s)) && !has_ended(s.state)) {
+    while ((known = look_patiently(id, &s)) && !has_ended(s.state)) {
         tell_waiting(&s, told, sizeof told);
         if (s.output[0] != '\0')
             show_more(s.output, &output);
-        nanosleep(&(struct timespec){0, FOLLOW_PAUSE_NS}, NULL);
+        pause_between();
     }
     if (known)
         show_more(s.output, &output);
