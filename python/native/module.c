@@ -354,11 +354,12 @@ static PyObject *py_stats(PyObject *module, PyObject *unused)
 static PyObject *py_orthogonality(PyObject *module, PyObject *name)
 {
     const char *text;
-    double value;
+    rueda_stats all = {.struct_size = sizeof all}; /* of no name: NaN before the first Adasum */
     if (!read_name(name, &text))
         return NULL;
-    const rueda_status status = rueda_orthogonality(text, &value);
-    return status == RUEDA_OK ? PyFloat_FromDouble(value)
+    const rueda_status status =
+        text == NULL ? rueda_get_stats(&all) : rueda_orthogonality(text, &all.orthogonality);
+    return status == RUEDA_OK ? PyFloat_FromDouble(all.orthogonality)
                               : native_raise(native_state(module), status);
 }
 
