@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import re
 import signal
 import threading
 import time
+import weakref
 from pathlib import Path
 from typing import Any, List
 
@@ -106,24 +106,22 @@ def test_handles_of_a_job_that_is_gone() -> None:
 def test_memory_of_optimizers_that_are_gone(op: int) -> None:
     def used() -> int:
         rows = Path("/proc/self/smaps_rollup").read_text()
-        return int(re.search(r"Pss:\s+(\d+) kB", rows).group(1))  # type: ignore[union-attr]
+        return int(re.search(r"Pss_Shmem:\s+(\d+) kB", rows).group(1))  # type: ignore[union-attr]
 
-    def once() -> None:
-        model = torch.nn.Linear(2000, 1000)  # 8 MB
+    def once() -> Any:
+        model = torch.nn.Linear(2000, 500)  # 4 MB
         optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), op=op)
         for _ in range(2):
             optimizer.zero_grad()
             model(torch.ones(1, 2000)).sum().backward()
             optimizer.step()
+        return weakref.ref(model.weight)
 
-    for _ in range(3):
-        once()
-    gc.collect()
     before = used()
-    for _ in range(10):
-        once()
-    gc.collect()
-    assert used() - before < 20_000, "memory of optimizers is not given back"
+    for _ in range(4):
+        assert once()() is None, "a parameter lives on"
+    hvd.barrier()
+    assert used() - before < 5_000, "memory of optimizers is not given back"
 
 
 @on_ranks(2)
