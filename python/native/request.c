@@ -60,6 +60,10 @@ bool request_wait(native *state, rueda_request *pending, double seconds, rueda_s
 {
     double left_ms = seconds < 0 ? -1 : seconds * 1000;
     for (;;) {
+        if (state->closing) {
+            PyErr_SetString(state->error, "shutdown was called while this thread waited");
+            return false;
+        }
         const int64_t slice =
             left_ms >= 0 && left_ms < WAIT_SLICE_MS ? (int64_t)left_ms : WAIT_SLICE_MS;
         state->waiting++;
@@ -71,10 +75,6 @@ bool request_wait(native *state, rueda_request *pending, double seconds, rueda_s
             return true;
         if (PyErr_CheckSignals() != 0)
             return false;
-        if (state->closing) {
-            PyErr_SetString(state->error, "shutdown was called while this thread waited");
-            return false;
-        }
         if (left_ms >= 0 && (left_ms -= (double)slice) <= 0)
             return true;
     }
