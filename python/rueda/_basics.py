@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import atexit
+import sys
 from typing import Any, List, Optional, Sequence, Union
 
 from . import _native
 from .exceptions import StateError
-from ._process_sets import ProcessSet, forget_process_sets, take_first_sets
+from ._process_sets import (
+    ProcessSet,
+    forget_process_sets,
+    not_initialized,
+    remember_process,
+    take_first_sets,
+)
 
 __all__ = [
     "Adasum",
@@ -48,8 +55,6 @@ Average, Sum, Adasum, Min, Max, Product = range(6)
 #: Another spelling, as users of other tools write it.
 adasum = Adasum
 
-_NOT_INITIALIZED = "Rueda has not been initialized; use hvd.init()."
-
 
 def init(
     comm: Optional[Any] = None,
@@ -71,6 +76,7 @@ def init(
         return
     sets = take_first_sets(process_sets)
     _native.init([process_set.ranks for process_set in sets])
+    remember_process()
     for number, process_set in enumerate(sets, start=1):
         process_set.process_set_id = number
     atexit.register(_leave)
@@ -105,6 +111,10 @@ def shutdown() -> None:
 
 
 def _leave() -> None:
+    """At the end of the interpreter. After an exception nobody caught, this rank dies without a goodbye:
+    the others then learn that it died, instead of failing before the launcher knows whose fault it is."""
+    if getattr(sys, "last_value", None) is not None:
+        return
     try:
         shutdown()
     except StateError:  # a forked child has no part in the job
@@ -118,7 +128,7 @@ def is_initialized() -> bool:
 
 def _known(value: int) -> int:
     if value < 0:
-        raise StateError(_NOT_INITIALIZED)
+        raise not_initialized()
     return value
 
 

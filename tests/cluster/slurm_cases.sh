@@ -122,4 +122,19 @@ case_python_environments_are_made_on_the_nodes() {
     equal "$(wc -l <"$HOME/made")" 1
 }
 
+case_page_of_the_docs() {
+    source=$here/../..
+    . "$here/../cli/start.sh"
+    slurm_up
+    start_folder
+    mkdir bin
+    ln -s "$worker" bin/rueda-worker
+    PATH=$PWD/bin:$PATH
+    expect 0 start_run slurm 'test: slurm'
+    equal "$(grep -c ': right$' out)" 4
+    contains out '#SBATCH --ntasks=4'
+    equal "$(grep -c ': hello from rank [0-3] of 4' out)" 4
+    equal "$(grep -c ': all have slept' out)" 4
+}
+
 run_case "$1"

@@ -37,6 +37,7 @@ from .functions import (
     broadcast_variables,
     orthogonality,
 )
+from .optimizer import DistributedOptimizer
 from .tape import DistributedGradientTape, PartialDistributedGradientTape
 
 __all__ = [name for name in dir() if not name.startswith("_") and name != "annotations"]

@@ -204,7 +204,7 @@ static char *mpi_script(const submit_request *r)
     for (size_t i = 0; i < r->file->run_count; i++) {
         const sheet_field fields[] = {{"ranks", submit_number(r, r->ranks)},
                                       {"variables", names},
-                                      {"line", submit_line(r, i, "OMPI_COMM_WORLD_LOCAL_RANK")},
+                                      {"line", submit_line(r, i, &submit_mpirun)},
                                       {NULL, NULL}};
         sheet_write(to, SHEET_SHELL, mpi_line, fields);
     }
@@ -233,6 +233,9 @@ static void write_mpi(const submit_request *r, FILE *to, const char *image)
     free(script);
 }
 
+/* `rueda part` in each pod. */
+static const submit_starter part = {.local_rank = "RUEDA_LOCAL_RANK"};
+
 static void write_tcp(const submit_request *r, FILE *to, const char *image)
 {
     const sheet_field fields[] = {{"name", r->name},
@@ -244,7 +247,7 @@ static void write_tcp(const submit_request *r, FILE *to, const char *image)
                                   {NULL, NULL}};
     sheet_write(to, SHEET_YAML, tcp_head, fields);
     for (size_t i = 0; i < r->file->run_count; i++) {
-        const char *line = submit_line(r, i, "RUEDA_LOCAL_RANK");
+        const char *line = submit_line(r, i, &part);
         sheet_write(to, SHEET_YAML, tcp_line,
                     (sheet_field[]){{"line", without_expansion(r, line)}, {NULL, NULL}});
     }

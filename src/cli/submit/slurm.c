@@ -64,6 +64,11 @@ static const char step[] = //
     "srun --nodes={=nodes} --ntasks={=ranks} --ntasks-per-node={=ranks_of_node}{=step_options}"
     " --kill-on-bad-exit=1 --label sh -c {line} || exit\n";
 
+static const submit_starter srun = {.rank = "SLURM_PROCID",
+                                    .size = "SLURM_STEP_NUM_TASKS",
+                                    .local_rank = "SLURM_LOCALID",
+                                    .shares_gpus = true};
+
 /* ---- The script -------------------------------------------------------------------------------- */
 
 /* Nodes, of which each takes as many workers. 0: complained. */
@@ -173,7 +178,7 @@ static bool write_script(const submit_request *r, FILE *to)
         return false;
     for (size_t i = 0; i < r->file->run_count; i++) {
         sheet_field line[sizeof fields / sizeof fields[0] + 1];
-        line[0] = (sheet_field){"line", submit_line(r, i, NULL)};
+        line[0] = (sheet_field){"line", submit_line(r, i, &srun)};
         memcpy(line + 1, fields, sizeof fields);
         sheet_write(to, SHEET_SHELL, step, line);
     }

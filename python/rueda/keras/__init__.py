@@ -1,0 +1,105 @@
+"""Rueda for Keras 3 on TensorFlow: ``import rueda.keras as hvd``.
+
+    hvd.init()                                                        # 1: join the job
+    model.compile(hvd.DistributedOptimizer(optimizer), …)             # 2: combine gradients
+    callbacks = [hvd.callbacks.BroadcastGlobalVariablesCallback(0),   # 3: start from the same values
+                 hvd.callbacks.MetricAverageCallback()]               #    and average the metrics
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Optional
+
+from .._basics import *  # noqa: F401,F403
+from .._basics import Average
+from .._process_sets import *  # noqa: F401,F403
+from .._process_sets import ProcessSet, global_process_set
+from ._optimizer import KerasMixin, distributed_class
+from ..tensorflow import optimizer as _optimizers
+from ..tensorflow import _ops
+from ..tensorflow.compression import Compression
+from ..tensorflow.functions import allgather_object, broadcast_object, orthogonality
+from . import callbacks
+
+import keras as _keras
+
+
+def DistributedOptimizer(
+    optimizer: Any,
+    name: Optional[str] = None,
+    device_dense: str = "",
+    device_sparse: str = "",
+    compression: Any = Compression.none,
+    sparse_as_dense: bool = False,
+    gradient_predivide_factor: float = 1.0,
+    op: int = Average,
+    groups: Any = None,
+    num_groups: int = 0,
+    backward_passes_per_step: int = 1,
+    average_aggregated_gradients: bool = False,
+    process_set: ProcessSet = global_process_set,
+    scale_local_gradients: bool = True,
+) -> Any:
+    """Wraps a Keras optimizer so that its step uses the gradients of all ranks, or, with ``op=Adasum``, so
+    that the updates of all ranks are combined."""
+    return _optimizers.DistributedOptimizer(
+        optimizer,
+        name=name,
+        compression=compression,
+        sparse_as_dense=sparse_as_dense,
+        backward_passes_per_step=backward_passes_per_step,
+        op=op,
+        gradient_predivide_factor=gradient_predivide_factor,
+        average_aggregated_gradients=average_aggregated_gradients,
+        num_groups=num_groups,
+        groups=groups,
+        process_set=process_set,
+        scale_local_gradients=scale_local_gradients,
+    )
+
+
+def load_model(
+    filepath: Any,
+    custom_optimizers: Optional[Any] = None,
+    custom_objects: Optional[Dict[str, Any]] = None,
+    compression: Any = Compression.none,
+    **keywords: Any,
+) -> Any:
+    """Loads a model, and makes its optimizer a distributed one again."""
+    objects = {each.__name__: each for each in custom_optimizers or []}
+    objects.update(custom_objects or {})
+    model = _keras.models.load_model(filepath, custom_objects=objects, **keywords)
+    optimizer = getattr(model, "optimizer", None)
+    if optimizer is not None and not isinstance(optimizer, KerasMixin):
+        model.optimizer = DistributedOptimizer(optimizer, compression=compression)
+    return model
+
+
+def allreduce(value: Any, name: Optional[str] = None, average: Optional[bool] = None, prescale_factor: float = 1.0, postscale_factor: float = 1.0, op: Optional[int] = None, compression: Any = Compression.none) -> Any:
+    """Combines a value over all ranks; a NumPy array or a number."""
+    return _ops.allreduce(
+        value, average, name=name, op=op, compression=compression,
+        prescale_factor=prescale_factor, postscale_factor=postscale_factor,
+    ).numpy()
+
+
+def allgather(value: Any, name: Optional[str] = None) -> Any:
+    """The ranks' values one after the other, as a NumPy array."""
+    return _ops.allgather(value, name).numpy()
+
+
+def broadcast(value: Any, root_rank: int, name: Optional[str] = None) -> Any:
+    """The value of ``root_rank``, as a NumPy array."""
+    return _ops.broadcast(value, root_rank, name).numpy()
+
+
+def reducescatter(value: Any, name: Optional[str] = None, op: int = Average) -> Any:
+    """Our share of the combined rows, as a NumPy array."""
+    return _ops.reducescatter(value, name=name, op=op).numpy()
+
+
+def broadcast_global_variables(root_rank: int) -> Any:
+    """For graphs of version 1; see ``rueda.tensorflow``."""
+    from ..tensorflow.functions import broadcast_global_variables as broadcast_all
+
+    return broadcast_all(root_rank)
