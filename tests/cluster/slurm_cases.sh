@@ -85,6 +85,7 @@ case_submitted_jobs_are_followed() {
 
     expect 0 "$rueda" submit bad.yaml --to slurm
     one_line err
+    contains err "job $(cat out) is in the queue"
 }
 
 case_more_than_the_cluster_has_is_refused() {

@@ -374,7 +374,7 @@ static int send_job(const submit_request *r, const char *file)
             "rueda submit: %s is submitted; kubectl delete mpijob,job,service,secret -l "
             "rueda.job=%s ends it and removes all of it\n",
             r->name, r->name);
-    return r->wait ? follow(r) : EXIT_SUCCESS;
+    return r->wait ? follow(r) : submit_tell(r->name);
 }
 
 const submit_platform submit_kubernetes = {

@@ -344,7 +344,7 @@ static int send_script(const submit_request *r, const char *file)
     if (!taken)
         return EXIT_USAGE;
     unlink(file); /* sbatch has a copy */
-    return r->wait ? follow(id) : EXIT_SUCCESS;
+    return r->wait ? follow(id) : submit_tell(id);
 }
 
 const submit_platform submit_slurm = {
