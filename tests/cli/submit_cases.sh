@@ -193,6 +193,7 @@ case_bad_usage_says_what_to_write() {
     refused '--nodes is for --to slurm' job.yaml --to azureml --nodes 2
     refused '--nodes 3 is not valid; give a number from 1 to the 2 workers' job.yaml --to slurm --nodes 3
     refused "--partition 'a b' is not valid" job.yaml --to slurm --partition 'a b'
+    refused '--mpi goes with --engine mpi' job.yaml --to slurm --mpi pmi2
     refused '--engine gloo is not valid' job.yaml --to slurm --engine gloo
     refused '-x 1=2 is not valid' job.yaml --to slurm -x 1=2
     refused 'write --image IMAGE' job.yaml --to kubernetes

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 const submit_platform *const submit_platforms[] = {&submit_slurm, &submit_kubernetes,
@@ -46,6 +47,11 @@ bool submit_complain_at(const submit_request *r, job_place at, const char *forma
     va_end(args);
     fputc('\n', stderr);
     return false;
+}
+
+int submit_tell(const char *id)
+{
+    return puts(id) >= 0 && fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 bool submit_is_plain(const char *option, const char *value)

@@ -78,6 +78,9 @@ bool submit_complain(const char *format, ...) __attribute__((format(printf, 1, 2
 bool submit_complain_at(const submit_request *r, job_place at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* A job that is not waited for: its number or name on stdout, for scripts. Returns the exit code. */
+int submit_tell(const char *id);
+
 /* Whether a value is made of letters, digits and ". _ - : / = , + @ %" alone; complains otherwise. */
 bool submit_is_plain(const char *option, const char *value);
 
