@@ -7,6 +7,7 @@ import re
 import signal
 import threading
 import time
+import weakref
 from pathlib import Path
 from typing import Any, List
 
@@ -70,6 +71,57 @@ def test_an_optimizer_after_shutdown_says_so() -> None:
     optimizer.zero_grad()
     train(model, optimizer, [batch])
     assert_alike(model)
+
+
+@on_ranks(2)
+def test_handles_of_a_job_that_is_gone() -> None:
+    """Waiting for them, or dropping them, is an error at most."""
+    make = [
+        lambda i: hvd.allreduce_async(torch.ones(9), name=f"gone.{hvd.rank()}.{i}"),
+        lambda i: hvd.allgather_async(torch.ones(9), name=f"gone.{hvd.rank()}.{i}"),
+        lambda i: hvd.grouped_allreduce_async([torch.ones(9)], name=f"gone.{hvd.rank()}.{i}"),
+    ]
+    pending = [call(i) for i, call in enumerate(make * 2)]
+    ended = [hvd.allreduce_async(torch.ones(9), op=hvd.Sum), hvd.allgather_async(torch.ones(9))]
+    hvd.barrier()
+    hvd.shutdown()
+    del pending[:3]
+    for again in (False, True):
+        if again:
+            hvd.init()
+        for handle in pending:
+            with pytest.raises((RuedaError, ValueError)):
+                hvd.synchronize(handle)
+            assert hvd.poll(handle) in (True, False)
+        for handle in ended:
+            try:
+                assert hvd.synchronize(handle).sum() == 18
+            except (RuedaError, ValueError):
+                pass
+    assert hvd.allreduce(torch.ones(1), op=hvd.Sum).item() == 2
+
+
+@on_ranks(2)
+@pytest.mark.parametrize("op", [hvd.Average, hvd.Adasum])
+def test_memory_of_optimizers_that_are_gone(op: int) -> None:
+    def used() -> int:
+        rows = Path("/proc/self/smaps_rollup").read_text()
+        return int(re.search(r"Pss_Shmem:\s+(\d+) kB", rows).group(1))  # type: ignore[union-attr]
+
+    def once() -> Any:
+        model = torch.nn.Linear(2000, 500)  # 4 MB
+        optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), op=op)
+        for _ in range(2):
+            optimizer.zero_grad()
+            model(torch.ones(1, 2000)).sum().backward()
+            optimizer.step()
+        return weakref.ref(model.weight)
+
+    before = used()
+    for _ in range(4):
+        assert once()() is None, "a parameter lives on"
+    hvd.barrier()
+    assert used() - before < 5_000, "memory of optimizers is not given back"
 
 
 @on_ranks(2)

@@ -128,10 +128,11 @@ class GradientReducer:
         ]
 
     def close(self) -> None:
-        """Takes the hooks away; gradients are again the parameters' own."""
+        """Takes the hooks away; gradients are again the parameters' own. Nothing else may be called then."""
         for handle in self._handles:
             handle.remove()
         self._handles = []
+        del self._native  # it calls us: parameters would live on until the next garbage collection
 
     def _begin(self) -> None:
         """The first gradient of a backward pass: asks to be called at its end."""

@@ -46,6 +46,7 @@ class AveragingMixin(WrapperMixin):
         self._rueda = GradientReducer(names, parameters, self._rueda_reduction, groups, self._rueda_passes)
         # the parameters hold the hooks: an optimizer that is gone must not communicate any more
         self._rueda_end = weakref.finalize(self, self._rueda.close)
+        self._rueda_end.atexit = False
 
     # ---- What Horovod's has beside the optimizer's own methods
 
