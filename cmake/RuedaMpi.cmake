@@ -42,6 +42,10 @@ foreach(name mpicc.openmpi mpicc.mpich mpicc)
     add_custom_target(rueda_mpi_${flavour} ALL DEPENDS ${plugin})
     install(FILES ${plugin} DESTINATION ${CMAKE_INSTALL_LIBDIR}/rueda)
 endforeach()
+# For tests, which run on one machine: other tests make and remove network interfaces meanwhile, and MPI
+# does not start where one that it has seen is gone.
+set(RUEDA_MPI_TEST_ENVIRONMENT RUEDA_MPI_PLUGIN=${PROJECT_BINARY_DIR} UCX_NET_DEVICES=lo
+    OMPI_MCA_btl_tcp_if_include=lo ASAN_OPTIONS=detect_leaks=0)
 if(NOT RUEDA_MPI_FLAVOURS)
     message(STATUS "no mpicc (packages libopenmpi-dev, libmpich-dev) is installed: no MPI plug-in")
 endif()

@@ -8,4 +8,4 @@ tools/python-env.sh || exit $?
 python=build/venv/bin/python
 PYTHON=$PWD/$python tools/wheel.sh
 $python -m pip install -q --no-deps --force-reinstall dist/rueda-[0-9]*.whl ./python/horovod-dist
-exec $python -m pytest --timeout 300 tests/python "$@"
+exec $python -m pytest --timeout 600 --durations 10 tests/python "$@"

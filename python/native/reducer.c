@@ -36,7 +36,8 @@ typedef struct bucket {
 } bucket;
 
 typedef struct reducer {
-    PyObject_HEAD native *state;
+    PyObject_HEAD
+    native *state;
     slot *slots;
     Py_ssize_t slot_count;
     bucket *buckets;
@@ -50,7 +51,8 @@ typedef struct reducer {
 } reducer;
 
 typedef struct hook {
-    PyObject_HEAD reducer *owner;
+    PyObject_HEAD
+    reducer *owner;
     Py_ssize_t index;
 } hook;
 

@@ -11,7 +11,8 @@
 #define WAIT_SLICE_MS 50
 
 typedef struct request {
-    PyObject_HEAD native *state; /* lives as long as the module, which is never unloaded */
+    PyObject_HEAD
+    native *state; /* lives as long as the module, which is never unloaded */
     rueda_request *request;
     PyObject *keep; /* what the engine may touch; NULL when the request has ended */
     rueda_dtype dtype;
@@ -66,8 +67,10 @@ bool request_wait(native *state, rueda_request *pending, double seconds, rueda_s
         const int64_t slice =
             left_ms >= 0 && left_ms < WAIT_SLICE_MS ? (int64_t)left_ms : WAIT_SLICE_MS;
         state->waiting++;
-        Py_BEGIN_ALLOW_THREADS *status = rueda_wait(pending, slice);
-        Py_END_ALLOW_THREADS state->waiting--;
+        Py_BEGIN_ALLOW_THREADS
+        *status = rueda_wait(pending, slice);
+        Py_END_ALLOW_THREADS
+        state->waiting--;
         if (*status != RUEDA_PENDING)
             return true;
         if (PyErr_CheckSignals() != 0)

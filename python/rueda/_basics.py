@@ -64,8 +64,9 @@ def init(
 
     Blocks until all ranks have called it. A second call without ``shutdown()`` in between does nothing.
     ``process_sets``: sets to make at once, the same on all ranks, or ``"dynamic"`` (sets can always be
-    added later, so it changes nothing). ``comm``: all ranks of the job, as a list or an mpi4py
-    communicator; for a part of them use a :class:`ProcessSet`.
+    added later, so it changes nothing). ``comm``: an mpi4py communicator, whose ranks then are the job (MPI
+    must have been initialised with ``MPI.THREAD_MULTIPLE``), or all ranks of the job as a list; for a part
+    of them use a :class:`ProcessSet`.
 
     >>> import rueda
     >>> rueda.init()
@@ -75,7 +76,7 @@ def init(
     if _native.is_initialized():
         return
     sets = take_first_sets(process_sets)
-    _native.init([process_set.ranks for process_set in sets])
+    _native.init([process_set.ranks for process_set in sets], _communicator_address(comm))
     remember_process()
     for number, process_set in enumerate(sets, start=1):
         process_set.process_set_id = number
@@ -87,13 +88,18 @@ def init(
         raise
 
 
+def _communicator_address(comm: Optional[Any]) -> int:
+    if not hasattr(comm, "Get_size"):
+        return 0
+    from mpi4py import MPI  # whoever has a communicator has it
+
+    return MPI._addressof(comm)
+
+
 def _check_communicator(comm: Optional[Any]) -> None:
-    if comm is None:
+    if comm is None or hasattr(comm, "Get_size"):
         return
-    if hasattr(comm, "Get_size"):
-        given: List[int] = list(range(comm.Get_size()))
-    else:
-        given = sorted(comm)
+    given: List[int] = sorted(comm)
     if given != list(range(size())):
         raise ValueError(
             f"init(comm=…) names the ranks {given}, but the job has {size()} ranks: leave comm out, "
@@ -175,12 +181,12 @@ def mpi_threads_supported() -> bool:
 
 def mpi_enabled() -> bool:
     """Whether MPI moves the data of this job."""
-    return False
+    return _native.transport() == "mpi"
 
 
 def mpi_built() -> bool:
-    """Whether there is an engine for MPI."""
-    return False
+    """Whether MPI can be an engine: its plug-in is made for the MPI that is there (``rueda doctor``)."""
+    return True
 
 
 def gloo_enabled() -> bool:

@@ -143,6 +143,28 @@ static void free_words(words *w)
     free(w->list);
 }
 
+/* The options of ssh, as they follow the word ssh. Neither mpirun can be given one with a blank. */
+static void add_ssh(bytes *text, const launch_ssh *ssh)
+{
+    char port[32];
+    snprintf(port, sizeof port, " -p %d", ssh->port);
+    bytes_add_text(text, ssh->port > 0 ? port : "");
+    if (ssh->identity != NULL) {
+        bytes_add_text(text, " -i ");
+        bytes_add_text(text, ssh->identity);
+    }
+    for (char *const *option = ssh->options; option != NULL && *option != NULL; option++) {
+        bytes_add_text(text, " -o ");
+        bytes_add_text(text, *option);
+    }
+}
+
+static bool has_ssh(const launch_ssh *ssh)
+{
+    return ssh->port > 0 || ssh->identity != NULL ||
+           (ssh->options != NULL && ssh->options[0] != NULL);
+}
+
 static void speak_open_mpi(words *w, const launch_options *l, const words *names)
 {
     if (geteuid() == 0)
@@ -155,6 +177,13 @@ static void speak_open_mpi(words *w, const launch_options *l, const words *names
     if (l->host_count == 0)
         add(w, "--oversubscribe"); /* more ranks than cores are allowed everywhere else, too */
     add_hosts(w, "-H", l);
+    if (has_ssh(&l->ssh)) {
+        bytes agent = {0};
+        bytes_add_text(&agent, "ssh");
+        add_ssh(&agent, &l->ssh);
+        add(w, "-mca");
+        add_list(w, "plm_rsh_agent", &agent);
+    }
     if (!l->output.plain)
         add(w, "--tag-output");
     if (l->directory != NULL) {
@@ -174,6 +203,13 @@ static void speak_hydra(words *w, const launch_options *l, const words *names)
         bytes_add_text(&list, i > 0 ? "," : "");
         bytes_add_text(&list, names->list[i]);
     }
+    if (has_ssh(&l->ssh)) {
+        bytes extra = {0};
+        add_ssh(&extra, &l->ssh);
+        bytes_add(&extra, "", 1);
+        setenv("HYDRA_LAUNCHER_EXTRA_ARGS", bytes_first(&extra) + 1, 1);
+        bytes_free(&extra);
+    }
     add_number(w, "-n", l->ranks);
     add_hosts(w, "-hosts", l);
     if (!l->output.plain)
@@ -183,6 +219,32 @@ static void speak_hydra(words *w, const launch_options *l, const words *names)
         add(w, l->directory);
     }
     add_list(w, "-genvlist", &list);
+}
+
+/* mpirun's own ssh gets the same options as ours: each kind reads them from a variable. */
+static void set_ssh_arguments(const launch_ssh *ssh)
+{
+    static const char *const variables[] = {"OMPI_MCA_plm_rsh_args" /* Open MPI up to 4 */,
+                                            "PRTE_MCA_plm_ssh_args" /* from 5 on */,
+                                            "HYDRA_LAUNCHER_EXTRA_ARGS"};
+    bytes list = {0};
+    char port[32];
+    for (char *const *option = ssh->options; option != NULL && *option != NULL; option++) {
+        bytes_add_text(&list, " -o ");
+        bytes_add_text(&list, *option);
+    }
+    if (ssh->port > 0) {
+        snprintf(port, sizeof port, " -p %d", ssh->port);
+        bytes_add_text(&list, port);
+    }
+    if (ssh->identity != NULL) {
+        bytes_add_text(&list, " -i ");
+        bytes_add_text(&list, ssh->identity);
+    }
+    bytes_add(&list, "", 1);
+    for (size_t i = 0; list.used > 1 && i < sizeof variables / sizeof variables[0]; i++)
+        setenv(variables[i], bytes_first(&list) + 1, 1);
+    bytes_free(&list);
 }
 
 static void add_arguments(words *w, const char *arguments)
@@ -232,6 +294,7 @@ int mpirun_become(const mpirun_options *options)
             "one, or name it with --mpirun PROGRAM",
             program);
     forget_identity();
+    set_ssh_arguments(&l->ssh);
     words names = list_names(l);
     add(&w, program);
     (which == OPEN_MPI ? speak_open_mpi : speak_hydra)(&w, l, &names);

@@ -79,14 +79,26 @@ static bool find_by_name(const struct ifaddrs *list, const char *name, net_addre
     return best > 0;
 }
 
+static bool leads_out(const struct ifaddrs *one, const net_address *address)
+{
+    return (one->ifa_flags & IFF_LOOPBACK) == 0 && !is_link_local(address);
+}
+
+/* The first that fits; of several, one that other hosts can reach. */
 static bool find_by_network(const struct ifaddrs *list, const network *n, net_address *address)
 {
     net_address here;
+    bool found = false;
     for (const struct ifaddrs *one = list; one != NULL; one = one->ifa_next) {
-        if (usable(one, &here) && is_within(&here, n))
+        if (!usable(one, &here) || !is_within(&here, n))
+            continue;
+        if (leads_out(one, &here))
             return *address = here, true;
+        if (!found)
+            *address = here;
+        found = true;
     }
-    return false;
+    return found;
 }
 
 static void list_interfaces(const struct ifaddrs *list, char text[LISTED])

@@ -97,6 +97,12 @@ case_large_counts_go_in_parts() {
     oks 3
 }
 
+case_a_killed_rank_ends_the_job() {
+    export RUEDA_TRANSPORT=mpi
+    mpirun_of "$TEST_FLAVOUR" 3 "$program" killed >out 2>err && fail 'mpirun says that all is well'
+    oks 0
+}
+
 case_no_plugin_is_said() {
     export RUEDA_TRANSPORT=mpi RUEDA_MPI_PLUGIN=$work
     expect 0 mpirun_of "$TEST_FLAVOUR" 2 "$program" refused 'rueda doctor --build-mpi'

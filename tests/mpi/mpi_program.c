@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 #include <mpi.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,6 +126,21 @@ static void mixed(void)
     expect_refusal(NULL, "two MPIs are loaded");
 }
 
+/* The last rank dies in the middle of an operation; the others must not wait for ever. */
+static void killed(void)
+{
+    static float values[1 << 20];
+    const int64_t shape[] = {1 << 20};
+    const rueda_tensor tensor = RUEDA_TENSOR("values", values, RUEDA_F32, 1, shape);
+    CHECK(rueda_init(NULL) == RUEDA_OK);
+    check_sum();
+    if (rueda_rank() == rueda_size() - 1)
+        raise(SIGKILL);
+    CHECK(rueda_allreduce(&tensor, NULL, NULL) == RUEDA_ERR_PEER);
+    fprintf(stderr, "%s\n", rueda_error());
+    exit(3);
+}
+
 static void add_floats(void *dst, const void *a, const void *b, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -172,7 +188,7 @@ int main(int argc, char **argv)
     } ways[] = {
         {"plain", plain},          {"beside", beside},       {"communicators", communicators},
         {"single", single_thread}, {"finalized", finalized}, {"refused", refused},
-        {"mixed", mixed},          {"parts", parts}};
+        {"mixed", mixed},          {"parts", parts},         {"killed", killed}};
     argument = argc > 2 ? argv[2] : NULL;
     for (size_t i = 0; argc > 1 && i < sizeof ways / sizeof ways[0]; i++) {
         if (strcmp(argv[1], ways[i].name) != 0)

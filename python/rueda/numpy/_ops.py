@@ -18,6 +18,7 @@ from .._calls import (
     REDUCESCATTER,
     Handle,
     full_name,
+    group_name,
     list_splits,
     member_names,
     resolve_op,
@@ -209,7 +210,7 @@ def _submit_group(
 ) -> Handle:
     if len(arrays) == 0:
         return Handle(None, list)
-    names = member_names("allreduce", name, len(arrays))
+    names = member_names("allreduce", group_name(name, process_set), len(arrays))
     sources = [contiguous(array, each) for array, each in zip(arrays, names)]
     results = [np.empty_like(source) if into is None else source for source, into in zip(sources, intos)]
     request = _native.submit_group(

@@ -34,9 +34,17 @@ def full_name(word: str, name: Optional[str], ignore_name_scope: bool = False) -
     return f"{word}.{getattr(graph, 'name', 'graph')}.{counts[word]}"
 
 
+def _unfolded(tensor: Any) -> Any:
+    """In a graph, a tensor that the optimizer does not take for a constant: it would run the start while
+    it optimizes, and leave the wait without an operation."""
+    if tf.executing_eagerly():
+        return tensor
+    return tf.raw_ops.PlaceholderWithDefault(input=tensor, shape=tensor.shape)
+
+
 def _start(kind: int, tensor: Any, name: str, op: int, scales: Tuple[float, float], process_set: ProcessSet, root: int = 0) -> Tuple[Any, Any]:
     return operations.rueda_start(
-        tensor=tensor,
+        tensor=_unfolded(tensor),
         tensor_name=name,
         kind=kind,
         reduce_op=op,
@@ -57,7 +65,7 @@ def _wait(started: Sequence[Tuple[Any, Any]]) -> List[Any]:
 
 def _sized(kind: int, tensor: Any, name: str, op: int, scales: Tuple[float, float], process_set: ProcessSet, splits: Any = None) -> Tuple[Any, Any]:
     handle = operations.rueda_start_sized(
-        tensor=tensor,
+        tensor=_unfolded(tensor),
         splits=tf.zeros([0], tf.int64) if splits is None else tf.cast(splits, tf.int64),
         tensor_name=name,
         kind=kind,
