@@ -533,7 +533,7 @@ def test_process_sets() -> None:
         hvd.remove_process_set(each)
 
 
-@on_ranks(2, timeout=120)
+@on_ranks(2, timeout=300)
 def test_compiled_models() -> None:
     torch._dynamo.reset()
     data = batches(3)
