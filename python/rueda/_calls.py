@@ -6,7 +6,7 @@ import itertools
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from . import _native
-from ._basics import Average, Sum
+from ._basics import Average, Product, Sum
 from ._process_sets import ProcessSet
 
 #: Numbers of the operations in ``_native.submit``.
@@ -14,28 +14,30 @@ ALLREDUCE, ALLGATHER, BROADCAST, ALLTOALL, REDUCESCATTER = range(5)
 
 
 class Handle:
-    """A pending operation. ``synchronize(handle)`` waits for its result. Dropping it is allowed: the
-    operation goes on, and what it works on stays until it has ended."""
+    """A pending operation. ``synchronize(handle)``, or calling it, waits for its result. Dropping it is
+    allowed: the operation goes on, and what it works on stays until it has ended."""
 
-    __slots__ = ("_request", "_finish", "_result")
+    __slots__ = ("_requests", "_finish", "_result")
 
-    def __init__(self, request: Optional[_native.Request], finish: Callable[[], Any]) -> None:
-        self._request = request  # None: there is nothing to wait for
-        self._finish: Optional[Callable[[], Any]] = finish
+    def __init__(self, requests: List[_native.Request], finish: Callable[[], Any]) -> None:
+        self._requests = requests
+        self._finish: Optional[Callable[[], Any]] = finish  # None: it has ended
         self._result: Any = None
 
     def poll(self) -> bool:
         """Whether it has ended. Never blocks."""
-        return self._finish is None or self._request is None or self._request.poll()
+        return self._finish is None or all(request.poll() for request in self._requests)
 
     def wait(self) -> Any:
         """Blocks until it has ended; its result, the same each time."""
         if self._finish is not None:
-            if self._request is not None:
-                self._request.wait()
+            for request in self._requests:
+                request.wait()
             self._result = self._finish()
             self._finish = None
         return self._result
+
+    __call__ = wait
 
 
 def poll(handle: Handle) -> bool:
@@ -54,9 +56,9 @@ def full_name(operation: str, name: Optional[str]) -> Optional[str]:
     return None if name is None else f"{operation}.{name}"
 
 
-def member_names(operation: str, name: str, count: int) -> List[Optional[str]]:
+def member_names(name: Optional[str], count: int) -> List[Optional[str]]:
     """Names of the members of a group."""
-    return [full_name(operation, f"{name}_{i}of{count}") for i in range(count)]
+    return [None if name is None else f"{name}_{i}of{count}" for i in range(count)]
 
 
 _unnamed_groups: Dict[Tuple[int, int], Iterator[int]] = {}
@@ -67,16 +69,23 @@ def group_name(name: Optional[str], process_set: ProcessSet) -> str:
     if name is not None:
         return name
     members = (_native.generation(), process_set._require_id())
-    return f"noname.list{next(_unnamed_groups.setdefault(members, itertools.count()))}"
+    return f"noname.group{next(_unnamed_groups.setdefault(members, itertools.count()))}"
 
 
 def resolve_op(average: Optional[bool], op: Optional[int]) -> int:
-    """``average`` is another way to say ``op``; neither means ``Average``."""
+    """``average`` is the old way to say ``op``; neither means ``Average``."""
     if average is not None and op is not None:
         raise ValueError("op and average say the same thing twice: give only op")
     if op is not None:
-        return op
+        return check_op(op)
     return Sum if average is False else Average
+
+
+def check_op(op: int) -> int:
+    """The same, if it is one."""
+    if op not in range(Product + 1):
+        raise ValueError(f"op={op!r} is none of Average, Sum, Adasum, Min, Max and Product")
+    return op
 
 
 def list_splits(splits: Optional[Sequence[int]]) -> Optional[List[int]]:

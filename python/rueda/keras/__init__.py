@@ -14,7 +14,7 @@ from .._basics import *  # noqa: F401,F403
 from .._basics import Average
 from .._process_sets import *  # noqa: F401,F403
 from .._process_sets import ProcessSet, global_process_set
-from ._optimizer import KerasMixin, distributed_class
+from ._optimizer import KerasMixin
 from ..tensorflow import optimizer as _optimizers
 from ..tensorflow import _ops
 from ..tensorflow.compression import Compression

@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Any, Dict, List, Optional
 
 import keras
-import tensorflow as tf
 
 from .._basics import Adasum
 from ..tensorflow._gradients import (

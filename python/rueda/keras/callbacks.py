@@ -7,12 +7,10 @@ from typing import Any, Callable, Dict, List, Optional, Union
 import keras
 import numpy as np
 
-from .. import _native
 from .._basics import rank, size
 from .._process_sets import ProcessSet, global_process_set
 from ..tensorflow import _ops
 from ..tensorflow.functions import broadcast_variables
-from .._objects import broadcast_object
 
 
 class BroadcastGlobalVariablesCallback(keras.callbacks.Callback):

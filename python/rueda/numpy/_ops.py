@@ -92,7 +92,7 @@ def _submit(
         root,
         None,
     )
-    return Handle(request, _finisher(result, into))
+    return Handle([request], _finisher(result, into))
 
 
 def _submit_sized(
@@ -121,7 +121,7 @@ def _submit_sized(
         _NO_ROOT,
         list_splits(splits),
     )
-    return Handle(request, lambda: from_output(request, source.dtype))
+    return Handle([request], lambda: from_output(request, source.dtype))
 
 
 def _first(handle: Handle) -> Handle:
@@ -232,8 +232,9 @@ def _submit_group(
     process_set: ProcessSet,
 ) -> Handle:
     if len(arrays) == 0:
-        return Handle(None, list)
-    names = member_names("allreduce", group_name(name, process_set), len(arrays))
+        return Handle([], list)
+    members = member_names(group_name(name, process_set), len(arrays))
+    names = [full_name("allreduce", member) for member in members]
     sources = [contiguous(array, each) for array, each in zip(arrays, names)]
     results = [np.empty_like(source) if into is None else source for source, into in zip(sources, intos)]
     request = _native.submit_group(
@@ -246,7 +247,7 @@ def _submit_group(
         _NO_PRIORITY,
     )
     finishers = [_finisher(result, into) for result, into in zip(results, intos)]
-    return Handle(request, lambda: [finish() for finish in finishers])
+    return Handle([request], lambda: [finish() for finish in finishers])
 
 
 def grouped_allreduce_async(

@@ -14,11 +14,11 @@ import tensorflow as tf
 
 from .. import _native
 from .._basics import Adasum, Average, Max, Min, Product, Sum
+from .._calls import ALLGATHER, ALLREDUCE, ALLTOALL, BROADCAST, REDUCESCATTER, resolve_op
 from .._process_sets import ProcessSet, get_process_set_by_id, global_process_set
 from ._library import operations
 from .compression import Compression
 
-_ALLREDUCE, _ALLGATHER, _BROADCAST, _ALLTOALL, _REDUCESCATTER = range(5)
 _NO_GUARD = 0
 _calls: "weakref.WeakKeyDictionary[Any, Dict[str, int]]" = weakref.WeakKeyDictionary()
 
@@ -81,15 +81,6 @@ def _sized(kind: int, tensor: Any, name: str, op: int, scales: Tuple[float, floa
     return operations.rueda_take(handle=handle, T=tensor.dtype)
 
 
-def resolve_op(average: Optional[bool], op: Optional[int]) -> int:
-    """``average`` is the old way to say ``op``."""
-    if average is not None and op is not None:
-        raise ValueError("op and average say the same thing twice: give only op")
-    if op is not None:
-        return op
-    return Sum if average is False else Average
-
-
 # ---- allreduce --------------------------------------------------------------------------------------
 
 
@@ -101,7 +92,7 @@ def _allreduce_dense(
     @tf.custom_gradient
     def combine(*inputs: Any) -> Any:
         outputs = _wait(
-            [_start(_ALLREDUCE, each, name, op, scales, process_set) for each, name in zip(inputs, names)]
+            [_start(ALLREDUCE, each, name, op, scales, process_set) for each, name in zip(inputs, names)]
         )
 
         def gradient(*upstream: Any) -> Any:
@@ -232,13 +223,13 @@ def allgather(
 
     @tf.custom_gradient
     def gather(value: Any) -> Any:
-        output, _ = _sized(_ALLGATHER, value, wire, Average, (1.0, 1.0), process_set)
+        output, _ = _sized(ALLGATHER, value, wire, Average, (1.0, 1.0), process_set)
         output.set_shape([None, *value.shape[1:]]) if value.shape.rank else None
 
         def gradient(upstream: Any) -> Any:
             total = allreduce(upstream, op=Average, process_set=process_set)
             rows = tf.reshape(tf.shape(value)[0], [1])
-            counts, _ = _sized(_ALLGATHER, rows, full_name("allgather.rows", None), Average, (1.0, 1.0), process_set)
+            counts, _ = _sized(ALLGATHER, rows, full_name("allgather.rows", None), Average, (1.0, 1.0), process_set)
             start = tf.reduce_sum(counts[: process_set.rank()])
             return total[start : start + rows[0]]
 
@@ -279,7 +270,7 @@ def broadcast_all(tensors: List[Any], root_rank: int, names: List[str], process_
     def spread(*inputs: Any) -> Any:
         outputs = _wait(
             [
-                _start(_BROADCAST, each, name, Average, (1.0, 1.0), process_set, root_rank)
+                _start(BROADCAST, each, name, Average, (1.0, 1.0), process_set, root_rank)
                 for each, name in zip(inputs, names)
             ]
         )
@@ -308,12 +299,12 @@ def alltoall(
 
     @tf.custom_gradient
     def exchange(value: Any) -> Any:
-        output, received = _sized(_ALLTOALL, value, wire, Average, (1.0, 1.0), process_set, rows)
+        output, received = _sized(ALLTOALL, value, wire, Average, (1.0, 1.0), process_set, rows)
         output.set_shape([None, *value.shape[1:]]) if value.shape.rank else None
 
         def gradient(upstream: Any, unused: Any) -> Any:
             back = full_name("alltoall.gradient", None)
-            return _sized(_ALLTOALL, upstream, back, Average, (1.0, 1.0), process_set, received)[0]
+            return _sized(ALLTOALL, upstream, back, Average, (1.0, 1.0), process_set, received)[0]
 
         return (output, received), gradient
 
@@ -340,7 +331,7 @@ def reducescatter(
     @tf.custom_gradient
     def share(value: Any) -> Any:
         scales = (prescale_factor, postscale_factor)
-        output, _ = _sized(_REDUCESCATTER, value, wire, op, scales, process_set)
+        output, _ = _sized(REDUCESCATTER, value, wire, op, scales, process_set)
         output.set_shape([None, *value.shape[1:]])
 
         def gradient(upstream: Any) -> Any:

@@ -6,16 +6,29 @@ copy on the host, and the result goes back to where the input was.
 
 from __future__ import annotations
 
-import itertools
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
 import torch
 
 from .. import _native
-from .._basics import Average, Product, Sum
+from .._basics import Average
+from .._calls import (  # noqa: F401
+    ALLGATHER,
+    ALLREDUCE,
+    ALLTOALL,
+    BROADCAST,
+    REDUCESCATTER,
+    Handle,
+    check_op,
+    full_name,
+    group_name,
+    member_names,
+    poll,
+    resolve_op,
+    synchronize,
+)
 from .._process_sets import ProcessSet, global_process_set
 
-_ALLREDUCE, _ALLGATHER, _BROADCAST, _ALLTOALL, _REDUCESCATTER = range(5)
 _NO_ROOT = 0
 _DTYPES = [
     torch.bool,
@@ -31,46 +44,6 @@ _DTYPES = [
     torch.float64,
 ]
 _HAS_EXCHANGE = hasattr(torch.Tensor, "__dlpack_c_exchange_api__")
-
-
-class Handle:
-    """A pending operation. ``synchronize(handle)``, or calling it, waits for its result."""
-
-    __slots__ = ("_requests", "_finish", "_result", "_ended")
-
-    def __init__(self, requests: List[_native.Request], finish: Callable[[], Any]) -> None:
-        self._requests = requests
-        self._finish: Optional[Callable[[], Any]] = finish
-        self._result: Any = None
-        self._ended = False
-
-    def poll(self) -> bool:
-        """Whether it has ended. Never blocks."""
-        return self._ended or all(request.poll() for request in self._requests)
-
-    def wait(self) -> Any:
-        """Blocks until it has ended; its result, the same each time."""
-        if not self._ended:
-            for request in self._requests:
-                request.wait()
-            assert self._finish is not None
-            self._result = self._finish()
-            self._finish = None
-            self._ended = True
-        return self._result
-
-    __call__ = wait
-
-
-def poll(handle: Handle) -> bool:
-    """Whether an operation has ended, so that ``synchronize`` will not block."""
-    return handle.poll()
-
-
-def synchronize(handle: Handle) -> Any:
-    """Blocks until an operation has ended and gives its result. Raises what it has ended with; Ctrl-C
-    interrupts the wait, not the operation."""
-    return handle.wait()
 
 
 # ---- Tensors in and out -----------------------------------------------------------------------------
@@ -119,43 +92,6 @@ def _give_back(target: torch.Tensor, result: torch.Tensor) -> torch.Tensor:
     return target
 
 
-def full_name(operation: str, name: Optional[str]) -> Optional[str]:
-    """Names are the same on all ranks; None lets the engine number them."""
-    return None if name is None else f"{operation}.{name}"
-
-
-def member_names(name: Optional[str], count: int) -> List[Optional[str]]:
-    """Names of the members of a group."""
-    return [None if name is None else f"{name}_{i}of{count}" for i in range(count)]
-
-
-_unnamed_groups: Dict[Tuple[int, int], Iterator[int]] = {}
-
-
-def group_name(name: Optional[str], process_set: ProcessSet) -> str:
-    """A group is known by its name; one without is numbered by order, like tensors without a name."""
-    if name is not None:
-        return name
-    members = (_native.generation(), process_set._require_id())
-    return f"noname.group{next(_unnamed_groups.setdefault(members, itertools.count()))}"
-
-
-def resolve_op(average: Optional[bool], op: Optional[int]) -> int:
-    """``average`` is the old way to say ``op``."""
-    if average is not None and op is not None:
-        raise ValueError("op and average say the same thing twice: give only op")
-    if op is not None:
-        return check_op(op)
-    return Sum if average is False else Average
-
-
-def check_op(op: int) -> int:
-    """The same, if it is one."""
-    if op not in range(Product + 1):
-        raise ValueError(f"op={op!r} is none of Average, Sum, Adasum, Min, Max and Product")
-    return op
-
-
 # ---- allreduce --------------------------------------------------------------------------------------
 
 
@@ -174,7 +110,7 @@ def submit_allreduce(
     in_place = output is not None and source.data_ptr() == output.data_ptr() and source.numel() > 0
     result = source if in_place else torch.empty_like(source)
     request = _native.submit(
-        _ALLREDUCE,
+        ALLREDUCE,
         native(source),
         None if in_place else native(result),
         full_name("allreduce", name),
@@ -380,7 +316,7 @@ def allgather_async(
     tensor: torch.Tensor, name: Optional[str] = None, process_set: ProcessSet = global_process_set
 ) -> Handle:
     """Starts to concatenate the ranks' tensors along the first dimension, which may differ."""
-    return _first(_submit_sized(_ALLGATHER, "allgather", tensor, name, process_set))
+    return _first(_submit_sized(ALLGATHER, "allgather", tensor, name, process_set))
 
 
 def grouped_allgather_async(
@@ -405,7 +341,7 @@ def _submit_broadcast(
     in_place = output is not None and source.data_ptr() == output.data_ptr() and source.numel() > 0
     result = source if in_place else torch.empty_like(source)
     request = _native.submit(
-        _BROADCAST,
+        BROADCAST,
         native(source),
         None if in_place else native(result),
         full_name("broadcast", name),
@@ -473,7 +409,7 @@ def alltoall_async(
         raise ValueError(
             f"alltoall of {name or '(no name)'}: {len(rows)} splits for {process_set.size()} ranks"
         )
-    handle = _submit_sized(_ALLTOALL, "alltoall", tensor, name, process_set, splits=rows)
+    handle = _submit_sized(ALLTOALL, "alltoall", tensor, name, process_set, splits=rows)
     finish = handle._finish
     assert finish is not None
 
@@ -497,7 +433,7 @@ def reducescatter_async(
     ranks get one row more."""
     return _first(
         _submit_sized(
-            _REDUCESCATTER,
+            REDUCESCATTER,
             "reducescatter",
             tensor,
             name,
