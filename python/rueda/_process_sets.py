@@ -90,7 +90,8 @@ class ProcessSet:
             return NotImplemented
         return self.process_set_id == other.process_set_id and self.ranks == other.ranks
 
-    __hash__ = None  # type: ignore[assignment]
+    def __hash__(self) -> int:
+        return hash(tuple(self._ranks))
 
 
 class _GlobalProcessSet(ProcessSet):
