@@ -204,7 +204,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: rueda-across-hosts BYTES ROUNDS\n");
         return 2;
     }
-    way ways[] = {{.label = "sum, hierarchical", .algorithm = "hierarchical", .op = RUEDA_SUM},
+    way ways[] = {{.label = "sum, as chosen", .algorithm = "auto", .op = RUEDA_SUM},
+                  {.label = "sum, hierarchical", .algorithm = "hierarchical", .op = RUEDA_SUM},
                   {.label = "sum, flat ring", .algorithm = "ring", .op = RUEDA_SUM},
                   {.label = "adasum", .algorithm = "auto", .op = RUEDA_ADASUM}};
     const size_t way_count = sizeof ways / sizeof ways[0];

@@ -4,7 +4,8 @@ Framework front ends add how their own objects are kept; see ``rueda.torch.elast
 
 Limits, until jobs can change their size: the ranks stay the same processes, so what can be survived is an
 error that all ranks see (they disagreed about a tensor, a check of the user's raised ``RuedaError``). When a
-rank is lost, the launcher ends the job; start it again from a checkpoint.
+rank is lost, the launcher ends the job; start it again from a checkpoint. Process sets end with the job: add
+them again in a reset callback.
 """
 
 from __future__ import annotations
@@ -104,11 +105,10 @@ class ObjectState(State):
             self.save()
 
 
-def _start_over(state: State) -> None:
+def _join_again() -> None:
     """Leaves the job and joins it again, with all other ranks."""
     shutdown()
     init()
-    state.on_reset()
 
 
 class _Failures:
@@ -125,18 +125,18 @@ class _Failures:
         return self._count >= MAX_FAILURES
 
 
-def run_fn(func: Callable[..., Any], reset: Callable[[State], None] = _start_over) -> Callable[..., Any]:
+def run_fn(func: Callable[..., Any], reset: Callable[[], None] = _join_again) -> Callable[..., Any]:
     """``func(state, …)`` that starts over: states are made equal, then it runs. After a ``RuedaError`` the
-    last save is restored, after a ``HostsUpdatedInterrupt`` everything stays as it is; in both cases the
-    job is joined again first. Errors of the user's own pass through; so does the third failure in a row
+    last save is restored, after a ``HostsUpdatedInterrupt`` everything stays as it is; then ``reset()`` leaves
+    the job and joins it again. Errors of the user's own pass through; so does the third failure in a row
     without a commit."""
 
     @functools.wraps(func)
     def wrapper(state: State, *args: Any, **kwargs: Any) -> Any:
         failures = _Failures(state)
         while True:
-            state.sync()
             try:
+                state.sync()
                 return func(state, *args, **kwargs)
             except StateError:
                 raise  # a mistake of the caller, which would only come again
@@ -146,6 +146,7 @@ def run_fn(func: Callable[..., Any], reset: Callable[[State], None] = _start_ove
                 state.restore()
             except HostsUpdatedInterrupt:
                 pass
-            reset(state)
+            reset()
+            state.on_reset()
 
     return wrapper

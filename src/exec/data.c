@@ -130,6 +130,16 @@ static bool scale_part(const exec_op *o, uint8_t flags, uint8_t *dst, const uint
     return from != src;
 }
 
+bool exec_is_idle(const exec_op *o, const plan_step *step)
+{
+    const exec_launch *b = &o->bound;
+    const bool scales =
+        ((step->flags & PLAN_PRESCALE) != 0 && b->prescale != 1.0) ||
+        ((step->flags & PLAN_POSTSCALE) != 0 && (b->divisor != 0 || b->postscale != 1.0));
+    return step->kind == PLAN_COPY && !scales && step->dst.buffer == step->a.buffer &&
+           step->dst.rank == step->a.rank && step->dst.index == step->a.index;
+}
+
 /* What lies in a slot is read by a peer next: worth a hint where latency is all that counts. */
 static void copy_to_slot(uint8_t *dst, const uint8_t *src, size_t bytes)
 {

@@ -51,6 +51,17 @@ static void prepare_sums(exec_op *o)
     }
 }
 
+/* Nothing to do in it, and nobody waits for its ticks: it is left out. */
+static bool is_idle(const exec_op *o, const plan_phase *phase)
+{
+    const plan_step *steps = &o->bound.plan->steps[phase->first];
+    for (uint32_t i = 0; i < phase->count; i++) {
+        if (!exec_is_idle(o, &steps[i]))
+            return false;
+    }
+    return !phase->publishes;
+}
+
 static void enter_phase(exec_op *o)
 {
     const plan_phase *phase = &o->bound.plan->phases[o->phase];
@@ -60,6 +71,8 @@ static void enter_phase(exec_op *o)
     o->piece = piece_elements(o, phase);
     o->pieces = phase->once ? 1 : (uint32_t)((o->bound.largest + o->piece - 1) / o->piece);
     o->ticks = phase->once ? 1 : o->pieces + phase->depth - 1;
+    if (is_idle(o, phase))
+        o->ticks = 0;
     o->tick = o->step = 0;
     prepare_sums(o);
 }

@@ -127,6 +127,8 @@ exec_run_part exec_part(const exec_op *o, const plan_step *step, uint32_t piece,
                         uint64_t total);
 uint8_t *exec_address(const exec_op *o, plan_operand operand, uint32_t piece, exec_run_part part);
 
+/* Whether the step does nothing: a COPY of memory to itself without a factor. */
+bool exec_is_idle(const exec_op *o, const plan_step *step);
 void exec_data_step(exec_op *o, const plan_step *step, uint32_t piece);
 double *exec_sums(const exec_op *o, uint16_t rank, uint32_t parity, uint32_t tensor);
 void exec_prepare_sums(exec_op *o, uint32_t parity);

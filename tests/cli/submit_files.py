@@ -52,7 +52,8 @@ def mpijob(documents):
         pod = replica["template"]["spec"]
         pod_is_right(pod, pod["containers"][0], has_env)
     script = expand(launcher["template"]["spec"]["containers"][0]["args"][0])
-    assert script.startswith("set -e\nmpirun --allow-run-as-root -np 4 --bind-to none"), script
+    assert script.startswith("set -e\nfor host in $(cut -d ' ' -f 1 /etc/mpi/hostfile "), script
+    assert "\nmpirun --allow-run-as-root -np 4 --bind-to none" in script
     assert script.count("mpirun") == 2 and " -x DATA " in script
     assert "CUDA_VISIBLE_DEVICES=$OMPI_COMM_WORLD_LOCAL_RANK" in script
     assert worker["template"]["spec"]["containers"][0]["command"] == ["/usr/sbin/sshd", "-De"]

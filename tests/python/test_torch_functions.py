@@ -10,9 +10,8 @@ import rueda.torch as hvd
 import torch
 from ranks import on_ranks
 from rueda.exceptions import RuedaError
-from test_torch_optimizer import OPTIMIZERS
 from torch import optim
-from training import assert_alike, batches, make_model, train
+from training import OPTIMIZERS, assert_alike, batches, make_model, train
 
 
 @on_ranks(1, 2, 3)

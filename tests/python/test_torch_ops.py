@@ -124,6 +124,8 @@ def test_channels_last_and_views() -> None:
     ref.check(hvd.allreduce(image), ref.reduce(inputs, Average), torch.float32)
     hvd.allreduce_(image)
     ref.check(image, ref.reduce(inputs, Average), torch.float32)
+    negated = torch._neg_view(inputs[hvd.rank()].clone())  # lazily
+    ref.check(hvd.allreduce(negated), -ref.reduce(inputs, Average), torch.float32)
     flat = torch.zeros(100)
     hvd.allreduce_(flat[10:20].fill_(hvd.rank() + 1.0), op=Sum)
     assert flat.sum() == 30 and flat[9] == 0 and flat[10] == 3

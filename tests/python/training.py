@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import rueda.torch as hvd
 import torch
+from torch import optim
 
 ROWS = 6  # of a rank's batch
 Batch = Tuple[torch.Tensor, torch.Tensor]
 
 
 def make_model(seed: int = 1) -> torch.nn.Module:
-    """Small, in double, the same on all ranks; a scalar parameter and one without elements included."""
+    """Small, in double, the same on all ranks."""
     torch.manual_seed(seed)
     model = torch.nn.Sequential(
         torch.nn.Linear(5, 8), torch.nn.Tanh(), torch.nn.Linear(8, 4), torch.nn.PReLU(), torch.nn.Linear(4, 3)
@@ -93,3 +94,41 @@ def compare(
     train(model, optimizer, [parts[hvd.rank()] for parts in data], before_step, set_to_none)
     assert_same(model, reference, tolerance)
     return optimizer
+
+
+OPTIMIZERS: Dict[str, Callable[[Any], optim.Optimizer]] = {
+    "sgd": lambda p: optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=1e-3),
+    "nesterov": lambda p: optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True),
+    "adam": lambda p: optim.Adam(p, lr=0.01),
+    "amsgrad": lambda p: optim.Adam(p, lr=0.01, amsgrad=True),
+    "adamw": lambda p: optim.AdamW(p, lr=0.01),
+    "adamax": lambda p: optim.Adamax(p, lr=0.01),
+    "nadam": lambda p: optim.NAdam(p, lr=0.01),
+    "radam": lambda p: optim.RAdam(p, lr=0.01),
+    "adagrad": lambda p: optim.Adagrad(p, lr=0.01),
+    "adadelta": lambda p: optim.Adadelta(p, lr=1.0),
+    "adafactor": lambda p: optim.Adafactor(p, lr=0.01),
+    "asgd": lambda p: optim.ASGD(p, lr=0.01),
+    "rmsprop": lambda p: optim.RMSprop(p, lr=0.01, centered=True, momentum=0.5),
+    "rprop": lambda p: optim.Rprop(p, lr=0.01),
+}
+
+
+def sgd(parameters: Any) -> optim.Optimizer:
+    return optim.SGD(parameters, lr=0.1, momentum=0.9)
+
+
+def shard(data: List[Any]) -> List[Any]:
+    return [parts[hvd.rank()] for parts in data]
+
+
+class Doubling:
+    """A compressor that the package does not know."""
+
+    @staticmethod
+    def compress(tensor: torch.Tensor) -> Any:
+        return (tensor * 2).float(), tensor.dtype
+
+    @staticmethod
+    def decompress(tensor: torch.Tensor, context: Any) -> torch.Tensor:
+        return tensor.to(context) / 2

@@ -25,6 +25,29 @@ from .._calls import (
 )
 from .._process_sets import ProcessSet, global_process_set
 
+__all__ = [
+    "allgather",
+    "allgather_async",
+    "allreduce",
+    "allreduce_",
+    "allreduce_async",
+    "allreduce_async_",
+    "alltoall",
+    "alltoall_async",
+    "barrier",
+    "broadcast",
+    "broadcast_",
+    "broadcast_async",
+    "broadcast_async_",
+    "grouped_allreduce",
+    "grouped_allreduce_",
+    "grouped_allreduce_async",
+    "grouped_allreduce_async_",
+    "join",
+    "reducescatter",
+    "reducescatter_async",
+]
+
 _NO_ROOT = 0
 _NO_PRIORITY = 0
 

@@ -93,7 +93,7 @@ def check_tensor(tensor: Any, name: Optional[str]) -> None:
 
 def on_host(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor itself, where the engine can read it, or a copy that it can."""
-    return tensor.detach().cpu().contiguous()
+    return tensor.detach().cpu().contiguous().resolve_neg()
 
 
 def native(tensor: torch.Tensor) -> Any:

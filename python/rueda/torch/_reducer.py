@@ -332,7 +332,9 @@ class GradientReducer:
         for number, bucket in enumerate(self._buckets):
             for position, index in enumerate(bucket.members):
                 flag = 0 if bucket.flags is None else bucket.flags[position].data_ptr()
-                slots[index] = (self._views[index] if bucket.is_gradient else None, number, flag, 0)
+                # gradients of complex numbers may be lazily conjugated, which the native code cannot see
+                is_plain = bucket.is_gradient and not self.parameters[index].is_complex()
+                slots[index] = (self._views[index] if is_plain else None, number, flag, 0)
                 self._bucket_of[index] = bucket
             rows.append(self._describe_bucket(number, bucket))
         enabled = self._native.enabled

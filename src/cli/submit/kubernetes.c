@@ -70,6 +70,18 @@ static const char mpi_worker[] = //
     "            image: {image}\n"
     "            command: [/usr/sbin/sshd, -De]\n";
 
+/* The launcher may start before its workers, and nothing is tried twice. */
+static const char mpi_wait[] = //
+    "set -e\n"
+    "for host in $(cut -d ' ' -f 1 /etc/mpi/hostfile 2>/dev/null); do\n"
+    "    tries=300\n"
+    "    until ssh -o ConnectTimeout=2 \"$host\" true 2>/dev/null; do\n"
+    "        tries=$((tries - 1))\n"
+    "        [ $tries -gt 0 ] || { echo \"rueda submit: no answer from $host in 10 minutes\" >&2; exit 1; }\n"
+    "        sleep 2\n"
+    "    done\n"
+    "done\n";
+
 static const char mpi_line[] = //
     "mpirun --allow-run-as-root -np {=ranks} --bind-to none --map-by slot -x PATH{=variables}"
     " sh -c {line}\n";
@@ -201,7 +213,7 @@ static char *mpi_script(const submit_request *r)
         fprintf(to, " -x %s", r->variables[i].name);
     if (to == NULL || fclose(to) != 0 || (to = open_memstream(&script, &bytes)) == NULL)
         abort();
-    fputs("set -e\n", to);
+    fputs(mpi_wait, to);
     for (size_t i = 0; i < r->file->run_count; i++) {
         const sheet_field fields[] = {{"ranks", submit_number(r, r->ranks)},
                                       {"variables", names},

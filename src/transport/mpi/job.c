@@ -211,7 +211,8 @@ rueda_status mpi_job_open(config *settings, const void *communicator, const kern
         return status;
     }
     j->moves_data = is_transport(settings, "mpi") || is_transport(settings, "auto");
-    log_line(log, LOG_INFO, "MPI: %.60s", j->plugin->library());
+    const char *library = j->plugin->library();
+    log_line(log, LOG_INFO, "MPI: %.*s", (int)strcspn(library, ",\n"), library);
     *job = j;
     return RUEDA_OK;
 }

@@ -89,10 +89,11 @@ static void finalise(void)
         MPI_Finalize();
 }
 
+/* Our calls come one at a time; a higher level costs locks in every one of them. */
 static bool start_ourselves(char why[MPI_PLUGIN_WHY])
 {
     int level = MPI_THREAD_SINGLE;
-    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level) != MPI_SUCCESS)
+    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level) != MPI_SUCCESS)
         return refuse(why, "MPI_Init_thread failed");
     process.started = getpid();
     if (atexit(finalise) != 0)
