@@ -27,9 +27,11 @@ install(FILES include/rueda.h DESTINATION rueda/include COMPONENT python)
 # The program goes to the scripts as it is: it needs nothing beside it, and starts at once. With shared
 # libraries to find it must lie in the package, and a script of the interpreter's goes there in its place.
 if(DEFINED SKBUILD_SCRIPTS_DIR AND NOT RUEDA_BUNDLED)
+    set(BESIDE_PROGRAMS ${SKBUILD_DATA_DIR})
     install(TARGETS rueda_program RUNTIME DESTINATION ${SKBUILD_SCRIPTS_DIR} COMPONENT python)
 elseif(DEFINED SKBUILD_SCRIPTS_DIR)
     message(STATUS "no archives of ${RUEDA_BUNDLED}: the wheel carries the shared libraries")
+    set(BESIDE_PROGRAMS rueda)
     set_target_properties(rueda_program PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
     install(TARGETS rueda_program RUNTIME DESTINATION rueda/bin COMPONENT python)
     install(PROGRAMS cmake/rueda-script.py DESTINATION ${SKBUILD_SCRIPTS_DIR} RENAME rueda COMPONENT python)
@@ -39,4 +41,9 @@ elseif(DEFINED SKBUILD_SCRIPTS_DIR)
         string(REGEX MATCH "SONAME +([^ \n]+)" found "${headers}")
         install(FILES ${library} DESTINATION rueda/lib RENAME ${CMAKE_MATCH_1} COMPONENT python)
     endforeach()
+endif()
+
+# Sources of the MPI plug-in, which is made where the MPI is: `rueda doctor --build-mpi`.
+if(DEFINED BESIDE_PROGRAMS)
+    install(DIRECTORY ${MPI_SOURCE_COPY} DESTINATION ${BESIDE_PROGRAMS}/share/rueda COMPONENT python)
 endif()

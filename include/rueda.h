@@ -213,9 +213,10 @@ typedef struct rueda_init_options {
 } rueda_init_options;
 
 /* Joins the job that the environment describes (`rueda run` and mpirun set it), or a communicator; a
- * process started alone is a job of one rank. Blocks until all ranks have called it, at most RUEDA_START_TIMEOUT seconds. The
- * sets asked for get the ids 1, 2, … in their order. May be called again after rueda_shutdown; all
- * ranks then form a new generation. Not thread-safe against itself and rueda_shutdown.
+ * process started alone is a job of one rank. Blocks until all ranks have called it, at most
+ * RUEDA_START_TIMEOUT seconds. The sets asked for get the ids 1, 2, … in their order. May be called again
+ * after rueda_shutdown; all ranks then form a new generation. Not thread-safe against itself and
+ * rueda_shutdown.
  * ERR_STATE: already initialised. ERR_CONFIG: a setting is wrong or differs between ranks. */
 RUEDA_API rueda_status rueda_init(const rueda_init_options *options);
 
@@ -364,6 +365,10 @@ typedef struct rueda_stats {
 } rueda_stats;
 
 RUEDA_API rueda_status rueda_get_stats(rueda_stats *stats);
+
+/* How data of this job moves between hosts, or between its ranks if there is one host only: "shm", "tcp" or
+ * "mpi"; "" before rueda_init. Static. */
+RUEDA_API const char *rueda_transport(void);
 
 /* A timeline: what happens to every tensor and when, as a file for Perfetto (ui.perfetto.dev) or
  * chrome://tracing, with the event names of Horovod; docs/timeline.md tells how to read it. The file is a

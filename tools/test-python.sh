@@ -7,5 +7,5 @@ tools/deps.sh wheel || exit 77
 tools/python-env.sh || exit $?
 python=build/venv/bin/python
 PYTHON=$PWD/$python tools/wheel.sh
-$python -m pip install -q --no-deps --force-reinstall dist/rueda-[0-9]*.whl ./python/horovod-dist
-exec $python -m pytest --timeout 300 tests/python "$@"
+$python -m pip install -q --no-deps --force-reinstall dist/rueda-[0-9]*.whl dist/rueda_horovod-*.whl
+exec $python -m pytest --timeout 600 --durations 10 tests/python "$@"

@@ -1,5 +1,6 @@
 #!/bin/sh
-# wheel.sh: makes dist/rueda-VERSION-*.whl, for Python 3.10 and every later version. PYTHON names the
+# wheel.sh: makes dist/rueda-VERSION-*.whl, for Python 3.10 and every later version, and beside it
+# dist/rueda_horovod-VERSION-*.whl, the package horovod. PYTHON names the
 # interpreter to build with (python3). Where auditwheel can be had, the wheel's name says with which
 # systems it works; otherwise it is named after this one alone.
 set -eu
@@ -24,4 +25,6 @@ if ! [ -x "$tools/bin/auditwheel" ] ||
     ! PATH=$tools/bin:$PATH "$tools/bin/auditwheel" repair -w dist "$raw"/*.whl >"$log" 2>&1; then
     cp "$raw"/*.whl dist/
 fi
-echo dist/rueda-[0-9]*.whl
+rm -f dist/rueda_horovod-*.whl
+"$tools/bin/pip" wheel -q --no-deps -w dist python/horovod-dist >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
+echo dist/rueda-[0-9]*.whl dist/rueda_horovod-*.whl

@@ -13,7 +13,7 @@ from typing import NamedTuple, Tuple
 
 import numpy
 
-from common import natural
+from options import natural
 
 BYTES = 8  # the type of an element, as MNIST has it
 CLASSES = 10

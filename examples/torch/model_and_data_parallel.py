@@ -23,8 +23,9 @@ from torch.nn import functional
 
 import rueda.torch as hvd
 
-import common
 import digits
+import training
+from options import add_training, positive
 from progress import Progress
 
 SIZES = [(784, 512, 128), (128, 512, digits.CLASSES)]  # of each block: inputs, hidden units, outputs
@@ -129,9 +130,9 @@ class Reference:
 
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Model parallelism combined with data parallelism.")
-    common.add_training(parser, epochs=1, batch_size=64, lr=0.05)
+    add_training(parser, epochs=1, batch_size=64, lr=0.05)
     parser.add_argument("--momentum", type=float, default=0.9, help="(0.9)")
-    parser.add_argument("--model-ranks", type=common.positive, default=2, help="ranks that share one model (2)")
+    parser.add_argument("--model-ranks", type=positive, default=2, help="ranks that share one model (2)")
     parser.add_argument("--check", action="store_true", help="compare every step with one process")
     digits.add_options(parser)
     options = parser.parse_args()
@@ -163,10 +164,12 @@ def train(
 ) -> None:
     joined = options.batch_size * grid.row.size()  # images in a step
     steps = len(options.training.labels) // joined
+    if steps == 0:
+        raise SystemExit(f"a step takes {joined} images, and there are {len(options.training.labels)}")
     progress = Progress(options.progress, hvd.rank(), hvd.size(), options.epochs, steps * options.epochs)
     own = slice(grid.row.rank() * options.batch_size, (grid.row.rank() + 1) * options.batch_size)
     for epoch in range(1, options.epochs + 1):
-        order = common.shuffle(len(options.training.labels), options.seed + epoch)
+        order = training.shuffle(len(options.training.labels), options.seed + epoch)
         progress.start()
         for step in range(steps):
             batch = order[step * joined : (step + 1) * joined]

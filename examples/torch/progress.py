@@ -11,7 +11,7 @@ import time
 from typing import List
 
 MODES = ["auto", "bar", "lines", "none"]
-CELLS = 12
+CELLS = 8  # with them the bar stays below 80 columns
 CLEAR = "\033[K"
 
 
@@ -26,6 +26,7 @@ class Progress:
         self.step = self.done = 0
         self.seconds, self._started, self._last = 0.0, math.nan, math.nan
         self._step_seconds: List[float] = []
+        self._drawn = False  # a bar stands where the next line will
 
     def start(self) -> None:
         """The clock runs from now on."""
@@ -62,7 +63,7 @@ class Progress:
         if self.mode == "none":
             return
         seconds, part = self.elapsed, self.step / self.steps
-        words = [f"{self.done / seconds:.0f} {self.items}/s", f"loss {loss:.3f}"]
+        words = [f"loss {loss:.3f}"]
         if not math.isnan(accuracy):
             words.append(f"{100 * accuracy:.2f}%")
         if not math.isnan(orthogonality):
@@ -70,14 +71,18 @@ class Progress:
         if self.mode == "bar":
             left = round(seconds / part * (1 - part))
             cells = "█" * round(part * CELLS)
-            text = f"{epoch}/{self.epochs} {cells:·<{CELLS}} {left // 60}:{left % 60:02d} left  {'  '.join(words)}"
-            print(f"{text}{CLEAR}", end="\r", file=sys.stderr, flush=True)
+            words = [f"{left // 60}:{left % 60:02d} left", f"{self.done / seconds:.0f}/s", *words]
+            text = f"{epoch}/{self.epochs} {cells:·<{CELLS}} {'  '.join(words)}{CLEAR}"
+            print(text, end="\r", file=sys.stderr, flush=True)
+            self._drawn = True
         else:
+            words = [f"{self.done / seconds:.0f} {self.items}/s", *words]
             print(f"epoch {epoch}/{self.epochs}, step {self.step}/{self.steps}: {', '.join(words)}", flush=True)
 
     def say(self, text: str) -> None:
         """A line that stays."""
-        if self.mode == "bar":
+        if self._drawn:
             print(CLEAR, end="", file=sys.stderr, flush=True)
+            self._drawn = False
         if self.mode != "none":
             print(text, flush=True)

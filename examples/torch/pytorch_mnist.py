@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from typing import Dict, Iterator, Tuple
+from typing import Dict, Iterator, List, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -15,8 +15,9 @@ from torch.nn import functional
 
 import rueda.torch as hvd
 
-import common
 import digits
+import training
+from options import add_training
 from progress import Progress
 
 MEAN, DEVIATION = 0.1307, 0.3081  # of the pixels of all training images
@@ -42,7 +43,7 @@ class Network(nn.Module):
 
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Trains a network on MNIST.")
-    common.add_training(parser, epochs=2, batch_size=32, lr=0.02)
+    add_training(parser, epochs=2, batch_size=32, lr=0.02)
     parser.add_argument("--momentum", type=float, default=0.9, help="(0.9)")
     parser.add_argument("--scale-lr", action="store_true", help="multiply the rate by the number of ranks")
     digits.add_options(parser)
@@ -63,7 +64,7 @@ def batches_of_rank(data: digits.Digits, epoch: int, options: argparse.Namespace
     """This rank's part of an epoch. All ranks shuffle alike, since the seed is the same, and each takes
     its own stretch; no message is needed for that."""
     images, labels = torch.from_numpy(data.images), torch.from_numpy(data.labels)
-    order = common.shuffle(len(labels), options.seed + epoch)
+    order = training.shuffle(len(labels), options.seed + epoch)
     share = len(labels) // hvd.size()
     own = order[hvd.rank() * share : (hvd.rank() + 1) * share]
     for step in range(share // options.batch_size):
@@ -114,16 +115,38 @@ class Agreement:
         return "\n".join(lines)
 
 
+class Report:
+    """Loss, accuracy and orthogonality since the last report."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        self.sums, self.steps = torch.zeros(3, dtype=torch.float64), 0
+
+    def add(self, guess: Tensor, labels: Tensor, loss: Tensor, orthogonality: float) -> None:
+        accuracy = (guess.argmax(1) == labels).float().mean()
+        self.sums += torch.tensor([loss.item(), accuracy.item(), orthogonality])
+        self.steps += 1
+
+    def means(self) -> List[float]:
+        """Over steps, and over all ranks."""
+        means = hvd.allreduce(self.sums / self.steps, name="report")
+        self.clear()
+        return means.tolist()
+
+
 def train(
     model: nn.Module, optimizer: torch.optim.Optimizer, device: torch.device, options: argparse.Namespace
 ) -> None:
+    joined = options.batch_size * hvd.size()
     steps = len(options.training.labels) // hvd.size() // options.batch_size * options.epochs
     if steps == 0:
-        raise SystemExit(f"{options.batch_size} images for each of {hvd.size()} ranks: there are not so many")
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: common.rate(step, steps))
+        raise SystemExit(f"a step takes {joined} images, and there are {len(options.training.labels)}")
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: training.rate(step, steps))
     progress = Progress(options.progress, hvd.rank(), hvd.size(), options.epochs, steps)
-    agreement = Agreement(steps)
-    sums = torch.zeros(4, dtype=torch.float64)  # loss, accuracy, orthogonality, steps: since the last report
+    agreement, report = Agreement(steps), Report()
+    is_compared = options.use_adasum and hvd.size() > 1
     for epoch in range(1, options.epochs + 1):
         progress.start()
         for images, labels in batches_of_rank(options.training, epoch, options):
@@ -134,18 +157,15 @@ def train(
             loss.backward()
             optimizer.step()
             schedule.step()
-            progress.advance(len(y) * hvd.size())
-            accuracy = (guess.argmax(1) == y).float().mean().item()
-            together = agreement.add(optimizer) if options.use_adasum and hvd.size() > 1 else math.nan
-            sums += torch.tensor([loss.item(), accuracy, together, 1])
+            progress.advance(joined)
+            report.add(guess, y, loss, agreement.add(optimizer) if is_compared else math.nan)
             if progress.step % options.log_interval == 0 or progress.step == steps:
-                means = hvd.allreduce(sums, name="report") / sums[3]
-                progress.show(epoch, *means[:3].tolist())
-                sums.zero_()
+                means = report.means()
+                progress.show(epoch, *means)
         progress.stop()
         test_loss, right = test(model, options.test, device)
         progress.say(f"epoch {epoch}/{options.epochs}: test loss {test_loss:.4f}, test accuracy {100 * right:.2f}%")
-    conclude(progress, agreement, means[0].item(), right)
+    conclude(progress, agreement, means[0], right)
 
 
 def conclude(progress: Progress, agreement: Agreement, loss: float, accuracy: float) -> None:
@@ -163,7 +183,7 @@ def conclude(progress: Progress, agreement: Agreement, loss: float, accuracy: fl
 def main() -> None:
     options = parse_options()
     hvd.init()  # 1: join the job
-    device = common.own_device()  # 2: a GPU of our own; without GPUs the launcher has given us our cores
+    device = training.own_device()  # 2: a GPU of our own; without GPUs the launcher has given us our cores
     torch.manual_seed(options.seed)
     model = Network().to(device)
     lr = options.lr * (hvd.size() if options.scale_lr else 1)

@@ -18,7 +18,8 @@ from torch.nn import functional
 
 import rueda.torch as hvd
 
-import common
+import training
+from options import add_combining, natural, positive
 from resnet import ResNet18
 
 Step = Callable[[], None]
@@ -26,12 +27,12 @@ Step = Callable[[], None]
 
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Images a second, and scaling against one rank.")
-    common.add_combining(parser, batch_size=8)
-    parser.add_argument("--image-size", type=common.positive, default=64, help="pixels of a side (64)")
-    parser.add_argument("--width", type=common.positive, default=64, help="channels of the first stage (64)")
-    parser.add_argument("--num-warmup-batches", type=common.natural, default=3, help="not measured (3)")
-    parser.add_argument("--num-batches-per-iter", type=common.positive, default=5, help="in a turn (5)")
-    parser.add_argument("--num-iters", type=common.positive, default=7, help="turns of each kind (7)")
+    add_combining(parser, batch_size=8)
+    parser.add_argument("--image-size", type=positive, default=64, help="pixels of a side (64)")
+    parser.add_argument("--width", type=positive, default=64, help="channels of the first stage (64)")
+    parser.add_argument("--num-warmup-batches", type=natural, default=3, help="not measured (3)")
+    parser.add_argument("--num-batches-per-iter", type=positive, default=5, help="in a turn (5)")
+    parser.add_argument("--num-iters", type=positive, default=7, help="turns of each kind (7)")
     return parser.parse_args()
 
 
@@ -100,7 +101,7 @@ def report(results: Dict[str, List[float]], parameters: int, options: argparse.N
 def main() -> None:
     options = parse_options()
     hvd.init()
-    device = common.own_device()
+    device = training.own_device()
     torch.manual_seed(options.seed)
     model = ResNet18(options.width).to(device)
     own_model = copy.deepcopy(model)

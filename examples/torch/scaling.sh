@@ -1,12 +1,12 @@
 #!/bin/sh
-# scaling.sh [TURNS]: images a second of pytorch_mnist.py on two ranks against one, one thread and one core
-# each. In turns with them run two processes that know nothing of each other: they show what the machine
-# itself loses with two busy cores, and are the most that two ranks can reach. RUEDA and PYTHON name the
-# programs; OPTIONS (--use-adasum) go to the example. Quiet machines only.
+# scaling.sh [TURNS [OPTIONS...]]: images a second of pytorch_mnist.py on two ranks against one, one thread
+# and one core each; OPTIONS, such as --use-adasum, go to it. In turns with them run two processes that know
+# nothing of each other: they show what the machine itself loses with two busy cores, and are the most that
+# two ranks can reach. It takes rueda and python from PATH. Quiet machines only.
 set -eu
-rueda=${RUEDA:-rueda}
-python=${PYTHON:-python3}
 turns=${1:-5}
+[ $# -eq 0 ] || shift
+options=$*
 steps=200
 batch=32
 here=$(cd "$(dirname "$0")" && pwd)
@@ -17,7 +17,8 @@ export OMP_NUM_THREADS=1
 train() { # train RANKS [COMMAND...]: as many ranks' share of images, by the command
     images=$(($1 * steps * batch))
     shift
-    "$@" "$python" "$here/pytorch_mnist.py" --epochs 1 --batch-size $batch --limit $images ${OPTIONS:-}
+    # shellcheck disable=SC2086 # options are words
+    "$@" python "$here/pytorch_mnist.py" --epochs 1 --batch-size $batch --limit $images $options
 }
 keep() { # keep NAME: adds median and fastest tenth of the output that is read
     sed -n 's/.*step  *\([0-9.]*\) ms median, \([0-9.]*\) ms.*/\1 \2/p' >>"$work/$1"
@@ -30,7 +31,7 @@ for turn in $(seq "$turns"); do
     train 1 taskset -c 0 | keep unrelated
     wait
     keep unrelated <"$work/right"
-    train 2 "$rueda" run -np 2 --bind core | keep two
+    train 2 rueda run -np 2 --bind core | keep two
 done
 
 middle() { # middle NAME COLUMN: the median over the turns

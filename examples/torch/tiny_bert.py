@@ -18,7 +18,8 @@ from torch.nn import functional
 
 import rueda.torch as hvd
 
-import common
+import training
+from options import add_training, positive
 from progress import Progress
 
 TREE = Path(__file__).resolve().parents[2]
@@ -89,10 +90,10 @@ def hide(words: Tensor, vocabulary: int, random: torch.Generator) -> Tuple[Tenso
 def batches_of_rank(text: Tensor, epoch: int, options: argparse.Namespace) -> Tensor:
     """This rank's stretches of the text, as passes × batch × length. Stretches begin elsewhere in each epoch;
     all ranks shuffle them alike, and each takes its own share."""
-    length, size = options.length, hvd.size()
-    start = int(common.shuffle(length, options.seed + epoch)[0])
+    length = options.length
+    start = int(training.shuffle(length, options.seed + epoch)[0])
     count = (len(text) - start) // length
-    stretches = text[start : start + count * length].view(count, length)[common.shuffle(count, epoch)]
+    stretches = text[start : start + count * length].view(count, length)[training.shuffle(count, epoch)]
     share = passes_in_epoch(text, options) * options.batch_size
     return stretches[hvd.rank() * share : (hvd.rank() + 1) * share].view(-1, options.batch_size, length)
 
@@ -145,7 +146,7 @@ def train(
     steps = passes_in_epoch(text.training, options) // options.accumulation * options.epochs
     if steps == 0 or len(text.test) < options.length * hvd.size():
         raise SystemExit(f"the text has {len(text.training)} words: too few for such batches on {hvd.size()} ranks")
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: common.rate(step, steps))
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: training.rate(step, steps))
     progress = Progress(options.progress, hvd.rank(), hvd.size(), options.epochs, steps, "words")
     random = torch.Generator().manual_seed(options.seed * hvd.size() + hvd.rank())
     words_in_step = options.accumulation * options.batch_size * options.length * hvd.size()
@@ -168,7 +169,7 @@ def train(
 
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Trains a small BERT.")
-    common.add_training(parser, epochs=20, batch_size=8, lr=2e-3)
+    add_training(parser, epochs=20, batch_size=8, lr=2e-3)
     for name, value, what in [
         ("accumulation", 2, "passes whose gradients are added up in a step"),
         ("length", 64, "words in a stretch of text"),
@@ -177,7 +178,7 @@ def parse_options() -> argparse.Namespace:
         ("layers", 2, "of attention"),
         ("heads", 4, "of each layer"),
     ]:
-        parser.add_argument(f"--{name}", type=common.positive, default=value, help=f"{what} ({value})")
+        parser.add_argument(f"--{name}", type=positive, default=value, help=f"{what} ({value})")
     parser.add_argument("--text", type=Path, nargs="+", help="files to read instead of the documentation")
     options = parser.parse_args()
     if options.width % options.heads:
@@ -196,7 +197,7 @@ def parse_options() -> argparse.Namespace:
 def main() -> None:
     options = parse_options()
     hvd.init()
-    device = common.own_device()
+    device = training.own_device()
     torch.manual_seed(options.seed)
     model = Bert(options.vocabulary, options.length, options.width, options.layers, options.heads).to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=options.lr, weight_decay=0.01)

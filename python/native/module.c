@@ -64,24 +64,30 @@ static int32_t *read_ranks(PyObject *list, int32_t *count)
     return ranks;
 }
 
-static rueda_status run_init(const first_sets *sets, int32_t count)
+static rueda_status run_init(const first_sets *sets, int32_t count, const void *communicator)
 {
     rueda_status status;
     const rueda_init_options options = {.struct_size = sizeof options,
                                         .set_count = count,
                                         .set_ranks = (const int32_t *const *)sets->ranks,
-                                        .set_sizes = sets->sizes};
-    Py_BEGIN_ALLOW_THREADS status = rueda_init(&options);
-    Py_END_ALLOW_THREADS return status;
+                                        .set_sizes = sets->sizes,
+                                        .mpi_communicator = communicator};
+    Py_BEGIN_ALLOW_THREADS
+    status = rueda_init(&options);
+    Py_END_ALLOW_THREADS
+    return status;
 }
 
-static PyObject *py_init(PyObject *module, PyObject *lists)
+static PyObject *py_init(PyObject *module, PyObject *args)
 {
     native *state = native_state(module);
     first_sets sets = {0};
-    Py_ssize_t count = PyList_Size(lists), read = 0;
-    if (count < 0)
+    PyObject *lists;
+    unsigned long long communicator;
+    if (!PyArg_ParseTuple(args, "O!K:init", &PyList_Type, &lists, &communicator))
         return NULL;
+    const Py_ssize_t count = PyList_Size(lists);
+    Py_ssize_t read = 0;
     if (count > MAX_FIRST_SETS)
         return PyErr_Format(PyExc_ValueError, "%zd process sets are more than %d", count,
                             MAX_FIRST_SETS);
@@ -89,7 +95,8 @@ static PyObject *py_init(PyObject *module, PyObject *lists)
            (sets.ranks[read] = read_ranks(PyList_GetItem(lists, read), &sets.sizes[read])) != NULL)
         read++;
     const rueda_status status =
-        read == count ? run_init(&sets, (int32_t)count) : RUEDA_ERR_ARGUMENT;
+        read == count ? run_init(&sets, (int32_t)count, (const void *)(uintptr_t)communicator)
+                      : RUEDA_ERR_ARGUMENT;
     for (Py_ssize_t i = 0; i < read; i++)
         PyMem_Free(sets.ranks[i]);
     if (PyErr_Occurred())
@@ -108,11 +115,14 @@ static PyObject *py_shutdown(PyObject *module, PyObject *unused)
     state->closing = true;
     while (state->waiting > 0) { /* they leave at the end of their slice */
         const struct timespec nap = {0, CLOSE_PAUSE_MS * 1000000L};
-        Py_BEGIN_ALLOW_THREADS nanosleep(&nap, NULL);
+        Py_BEGIN_ALLOW_THREADS
+        nanosleep(&nap, NULL);
         Py_END_ALLOW_THREADS
     }
-    Py_BEGIN_ALLOW_THREADS status = rueda_shutdown();
-    Py_END_ALLOW_THREADS state->closing = false;
+    Py_BEGIN_ALLOW_THREADS
+    status = rueda_shutdown();
+    Py_END_ALLOW_THREADS
+    state->closing = false;
     request_reap(state);
     if (status != RUEDA_OK)
         return native_raise(state, status);
@@ -149,6 +159,13 @@ static PyObject *py_version(PyObject *module, PyObject *unused)
     return PyUnicode_FromString(rueda_version());
 }
 
+static PyObject *py_transport(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyUnicode_FromString(rueda_transport());
+}
+
 /* ---- Process sets ------------------------------------------------------------------------------- */
 
 static PyObject *py_add_process_set(PyObject *module, PyObject *list)
@@ -159,8 +176,10 @@ static PyObject *py_add_process_set(PyObject *module, PyObject *list)
     int32_t *ranks = read_ranks(list, &count);
     if (ranks == NULL || !native_open(state))
         return PyMem_Free(ranks), NULL;
-    Py_BEGIN_ALLOW_THREADS status = rueda_add_process_set(ranks, count, &set);
-    Py_END_ALLOW_THREADS PyMem_Free(ranks);
+    Py_BEGIN_ALLOW_THREADS
+    status = rueda_add_process_set(ranks, count, &set);
+    Py_END_ALLOW_THREADS
+    PyMem_Free(ranks);
     return status == RUEDA_OK ? PyLong_FromLong(set) : native_raise(state, status);
 }
 
@@ -171,8 +190,11 @@ static PyObject *py_remove_process_set(PyObject *module, PyObject *set)
     rueda_status status;
     if (PyErr_Occurred() || !native_open(state))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS status = rueda_remove_process_set(id);
-    Py_END_ALLOW_THREADS if (status != RUEDA_OK) return native_raise(state, status);
+    Py_BEGIN_ALLOW_THREADS
+    status = rueda_remove_process_set(id);
+    Py_END_ALLOW_THREADS
+    if (status != RUEDA_OK)
+        return native_raise(state, status);
     Py_RETURN_NONE;
 }
 
@@ -354,11 +376,12 @@ static PyObject *py_stats(PyObject *module, PyObject *unused)
 static PyObject *py_orthogonality(PyObject *module, PyObject *name)
 {
     const char *text;
-    double value;
+    rueda_stats all = {.struct_size = sizeof all}; /* of no name: NaN before the first Adasum */
     if (!read_name(name, &text))
         return NULL;
-    const rueda_status status = rueda_orthogonality(text, &value);
-    return status == RUEDA_OK ? PyFloat_FromDouble(value)
+    const rueda_status status =
+        text == NULL ? rueda_get_stats(&all) : rueda_orthogonality(text, &all.orthogonality);
+    return status == RUEDA_OK ? PyFloat_FromDouble(all.orthogonality)
                               : native_raise(native_state(module), status);
 }
 
@@ -392,7 +415,8 @@ static PyObject *py_timeline_stop(PyObject *module, PyObject *unused)
     }
 
 static PyMethodDef functions[] = {
-    {"init", py_init, METH_O, "init(process_sets: list of lists of ranks); blocks"},
+    {"init", py_init, METH_VARARGS,
+     "init(process_sets: list of lists of ranks, communicator: address of an MPI_Comm, or 0); blocks"},
     {"shutdown", py_shutdown, METH_NOARGS, "shutdown(); blocks"},
     NUMBER_METHOD(rank),
     NUMBER_METHOD(size),
@@ -405,6 +429,7 @@ static PyMethodDef functions[] = {
     NUMBER_METHOD(last_joined),
     {"generation", py_generation, METH_NOARGS, "How often init has succeeded."},
     {"version", py_version, METH_NOARGS, NULL},
+    {"transport", py_transport, METH_NOARGS, NULL},
     {"add_process_set", py_add_process_set, METH_O, "add_process_set(ranks) -> id; blocks"},
     {"remove_process_set", py_remove_process_set, METH_O, "remove_process_set(id); blocks"},
     {"set_size", py_set_size, METH_O, NULL},

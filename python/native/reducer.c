@@ -23,6 +23,7 @@ typedef struct slot {
     Py_ssize_t bucket;
     long passes_left;
     bool arrived;
+    bool fresh; /* a backward pass has added to the gradient since it was last combined */
 } slot;
 
 typedef struct bucket {
@@ -35,7 +36,8 @@ typedef struct bucket {
 } bucket;
 
 typedef struct reducer {
-    PyObject_HEAD native *state;
+    PyObject_HEAD
+    native *state;
     slot *slots;
     Py_ssize_t slot_count;
     bucket *buckets;
@@ -49,7 +51,8 @@ typedef struct reducer {
 } reducer;
 
 typedef struct hook {
-    PyObject_HEAD reducer *owner;
+    PyObject_HEAD
+    reducer *owner;
     Py_ssize_t index;
 } hook;
 
@@ -362,6 +365,7 @@ static PyObject *call_hook(PyObject *object, PyObject *args, PyObject *keywords)
 {
     (void)keywords;
     const hook *h = (hook *)object;
+    h->owner->slots[h->index].fresh = true;
     if (!h->owner->enabled)
         Py_RETURN_NONE;
     if (!run_hook(h->owner, h->index, PyTuple_GetItem(args, 0)))
@@ -480,7 +484,7 @@ static PyObject *finish_method(PyObject *object, PyObject *unused)
     for (Py_ssize_t i = 0; i < r->bucket_count; i++)
         r->buckets[i].arrived = 0;
     for (Py_ssize_t i = 0; i < r->slot_count; i++)
-        r->slots[i].arrived = false;
+        r->slots[i].arrived = r->slots[i].fresh = false;
     r->open = false;
     r->task = -1;
     if (first != RUEDA_OK) {
@@ -490,10 +494,10 @@ static PyObject *finish_method(PyObject *object, PyObject *unused)
     return list_slots(r, nobody_had);
 }
 
-static PyObject *passes_method(PyObject *object, PyObject *index)
+static PyObject *fresh_method(PyObject *object, PyObject *index)
 {
     const slot *s = slot_at((reducer *)object, index);
-    return s == NULL ? NULL : PyLong_FromLong(s->passes_left);
+    return s == NULL ? NULL : PyBool_FromLong(s->fresh);
 }
 
 static PyObject *reset_method(PyObject *object, PyObject *passes)
@@ -539,7 +543,8 @@ static PyMethodDef methods[] = {
     {"finish", finish_method, METH_NOARGS,
      "finish() -> list\n\nBlocks until all buckets of the round have been combined, and ends the round. "
      "The slots for which no rank had a gradient."},
-    {"passes_left", passes_method, METH_O, "passes_left(slot) -> int"},
+    {"is_fresh", fresh_method, METH_O,
+     "is_fresh(slot) -> bool\n\nWhether a backward pass has added to the gradient since the last round."},
     {"reset", reset_method, METH_O,
      "reset(passes)\n\nBackward passes until gradients are combined."},
     {NULL, NULL, 0, NULL}};

@@ -11,7 +11,8 @@
 #define WAIT_SLICE_MS 50
 
 typedef struct request {
-    PyObject_HEAD native *state; /* lives as long as the module, which is never unloaded */
+    PyObject_HEAD
+    native *state; /* lives as long as the module, which is never unloaded */
     rueda_request *request;
     PyObject *keep; /* what the engine may touch; NULL when the request has ended */
     rueda_dtype dtype;
@@ -59,19 +60,21 @@ bool request_wait(native *state, rueda_request *pending, double seconds, rueda_s
 {
     double left_ms = seconds < 0 ? -1 : seconds * 1000;
     for (;;) {
-        const int64_t slice =
-            left_ms >= 0 && left_ms < WAIT_SLICE_MS ? (int64_t)left_ms : WAIT_SLICE_MS;
-        state->waiting++;
-        Py_BEGIN_ALLOW_THREADS *status = rueda_wait(pending, slice);
-        Py_END_ALLOW_THREADS state->waiting--;
-        if (*status != RUEDA_PENDING)
-            return true;
-        if (PyErr_CheckSignals() != 0)
-            return false;
         if (state->closing) {
             PyErr_SetString(state->error, "shutdown was called while this thread waited");
             return false;
         }
+        const int64_t slice =
+            left_ms >= 0 && left_ms < WAIT_SLICE_MS ? (int64_t)left_ms : WAIT_SLICE_MS;
+        state->waiting++;
+        Py_BEGIN_ALLOW_THREADS
+        *status = rueda_wait(pending, slice);
+        Py_END_ALLOW_THREADS
+        state->waiting--;
+        if (*status != RUEDA_PENDING)
+            return true;
+        if (PyErr_CheckSignals() != 0)
+            return false;
         if (left_ms >= 0 && (left_ms -= (double)slice) <= 0)
             return true;
     }

@@ -361,7 +361,7 @@ static void shape_unknown(TF_ShapeInferenceContext *context, TF_Status *status)
 
 typedef struct registration {
     const char *name;
-    const char *inputs[3], *outputs[3];
+    const char *inputs[4], *outputs[3];
     const char *attributes[10];
     bool stateful;
     tf_shape_function *shape;
@@ -380,7 +380,7 @@ typedef struct registration {
 
 static const registration registrations[] = {
     {.name = "RuedaStart",
-     .inputs = {"tensor: T"},
+     .inputs = {"tensor: T", "guard: int32"},
      .outputs = {"output: T", "handle: int64"},
      .attributes = START_ATTRIBUTES,
      .shape = shape_start,
@@ -388,7 +388,7 @@ static const registration registrations[] = {
      .compute = compute_start,
      .delete = delete_start},
     {.name = "RuedaStartSized",
-     .inputs = {"tensor: T", "splits: int64"},
+     .inputs = {"tensor: T", "splits: int64", "guard: int32"},
      .outputs = {"handle: int64"},
      .attributes = START_ATTRIBUTES,
      .shape = shape_start_sized,

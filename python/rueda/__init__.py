@@ -7,7 +7,7 @@ here is what they have in common. Start a script on four workers with ``rueda ru
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import exceptions
 from ._basics import *  # noqa: F401,F403
@@ -16,8 +16,11 @@ from ._native import version as _version
 from ._process_sets import *  # noqa: F401,F403
 from ._process_sets import __all__ as _process_sets
 
+if TYPE_CHECKING:
+    from ._run import run
+
 __version__ = _version()
-__all__ = ["exceptions", *_basics, *_process_sets]
+__all__ = ["exceptions", "run", *_basics, *_process_sets]
 _LAZY = {"torch", "numpy", "tensorflow", "keras", "jax"}
 
 

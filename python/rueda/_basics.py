@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import atexit
+import sys
 from typing import Any, List, Optional, Sequence, Union
 
 from . import _native
 from .exceptions import StateError
-from ._process_sets import ProcessSet, forget_process_sets, take_first_sets
+from ._process_sets import (
+    ProcessSet,
+    forget_process_sets,
+    not_initialized,
+    remember_process,
+    take_first_sets,
+)
 
 __all__ = [
     "Adasum",
@@ -48,8 +55,6 @@ Average, Sum, Adasum, Min, Max, Product = range(6)
 #: Another spelling, as users of other tools write it.
 adasum = Adasum
 
-_NOT_INITIALIZED = "Rueda has not been initialized; use hvd.init()."
-
 
 def init(
     comm: Optional[Any] = None,
@@ -59,8 +64,9 @@ def init(
 
     Blocks until all ranks have called it. A second call without ``shutdown()`` in between does nothing.
     ``process_sets``: sets to make at once, the same on all ranks, or ``"dynamic"`` (sets can always be
-    added later, so it changes nothing). ``comm``: all ranks of the job, as a list or an mpi4py
-    communicator; for a part of them use a :class:`ProcessSet`.
+    added later, so it changes nothing). ``comm``: an mpi4py communicator, whose ranks then are the job (MPI
+    must have been initialised with ``MPI.THREAD_MULTIPLE``), or all ranks of the job as a list; for a part
+    of them use a :class:`ProcessSet`.
 
     >>> import rueda
     >>> rueda.init()
@@ -70,7 +76,8 @@ def init(
     if _native.is_initialized():
         return
     sets = take_first_sets(process_sets)
-    _native.init([process_set.ranks for process_set in sets])
+    _native.init([process_set.ranks for process_set in sets], _communicator_address(comm))
+    remember_process()
     for number, process_set in enumerate(sets, start=1):
         process_set.process_set_id = number
     atexit.register(_leave)
@@ -81,13 +88,18 @@ def init(
         raise
 
 
+def _communicator_address(comm: Optional[Any]) -> int:
+    if not hasattr(comm, "Get_size"):
+        return 0
+    from mpi4py import MPI  # whoever has a communicator has it
+
+    return MPI._addressof(comm)
+
+
 def _check_communicator(comm: Optional[Any]) -> None:
-    if comm is None:
+    if comm is None or hasattr(comm, "Get_size"):
         return
-    if hasattr(comm, "Get_size"):
-        given: List[int] = list(range(comm.Get_size()))
-    else:
-        given = sorted(comm)
+    given: List[int] = sorted(comm)
     if given != list(range(size())):
         raise ValueError(
             f"init(comm=…) names the ranks {given}, but the job has {size()} ranks: leave comm out, "
@@ -105,6 +117,10 @@ def shutdown() -> None:
 
 
 def _leave() -> None:
+    """At the end of the interpreter. After an exception nobody caught, this rank dies without a goodbye:
+    the others then learn that it died, instead of failing before the launcher knows whose fault it is."""
+    if getattr(sys, "last_value", None) is not None:
+        return
     try:
         shutdown()
     except StateError:  # a forked child has no part in the job
@@ -118,7 +134,7 @@ def is_initialized() -> bool:
 
 def _known(value: int) -> int:
     if value < 0:
-        raise StateError(_NOT_INITIALIZED)
+        raise not_initialized()
     return value
 
 
@@ -165,12 +181,12 @@ def mpi_threads_supported() -> bool:
 
 def mpi_enabled() -> bool:
     """Whether MPI moves the data of this job."""
-    return False
+    return _native.transport() == "mpi"
 
 
 def mpi_built() -> bool:
-    """Whether there is an engine for MPI."""
-    return False
+    """Whether MPI can be an engine: its plug-in is made for the MPI that is there (``rueda doctor``)."""
+    return True
 
 
 def gloo_enabled() -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, List, Optional, Sequence
+import itertools
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from . import _native
 from ._basics import Average, Sum
+from ._process_sets import ProcessSet
 
 #: Numbers of the operations in ``_native.submit``.
 ALLREDUCE, ALLGATHER, BROADCAST, ALLTOALL, REDUCESCATTER = range(5)
@@ -52,9 +54,20 @@ def full_name(operation: str, name: Optional[str]) -> Optional[str]:
     return None if name is None else f"{operation}.{name}"
 
 
-def member_names(operation: str, name: Optional[str], count: int) -> List[Optional[str]]:
+def member_names(operation: str, name: str, count: int) -> List[Optional[str]]:
     """Names of the members of a group."""
-    return [full_name(operation, None if name is None else f"{name}_{i}of{count}") for i in range(count)]
+    return [full_name(operation, f"{name}_{i}of{count}") for i in range(count)]
+
+
+_unnamed_groups: Dict[Tuple[int, int], Iterator[int]] = {}
+
+
+def group_name(name: Optional[str], process_set: ProcessSet) -> str:
+    """A group is known by its name; one without is numbered by order, like tensors without a name."""
+    if name is not None:
+        return name
+    members = (_native.generation(), process_set._require_id())
+    return f"noname.list{next(_unnamed_groups.setdefault(members, itertools.count()))}"
 
 
 def resolve_op(average: Optional[bool], op: Optional[int]) -> int:

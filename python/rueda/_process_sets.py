@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, List, Optional, Sequence, Union
 
 from . import _native
+from .exceptions import StateError
 
 __all__ = [
     "ProcessSet",
@@ -14,6 +16,25 @@ __all__ = [
     "process_set_ids",
     "remove_process_set",
 ]
+
+
+_joined_by = 0  # the process that has called init() last
+
+
+def remember_process() -> None:
+    """``init()`` has succeeded in this process."""
+    global _joined_by
+    _joined_by = os.getpid()
+
+
+def not_initialized() -> StateError:
+    """What to raise without a job."""
+    if _joined_by not in (0, os.getpid()):
+        return StateError(
+            f"process {os.getpid()} was forked from a rank and has no part in its job: leave communication "
+            "to the parent, or start processes with spawn and call hvd.init() there"
+        )
+    return StateError("Rueda has not been initialized; use hvd.init().")
 
 
 class ProcessSet:
@@ -44,7 +65,7 @@ class ProcessSet:
                 f"{self} is not part of the job yet: give it to init(process_sets=…) or add_process_set()"
             )
         if not _native.is_initialized():
-            raise ValueError("Rueda has not been initialized; use hvd.init().")
+            raise not_initialized()
         return self.process_set_id
 
     def included(self) -> bool:

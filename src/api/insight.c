@@ -90,3 +90,9 @@ rueda_status rueda_timeline_stop(void)
     engine *e = context_engine("rueda_timeline_stop");
     return e == NULL ? RUEDA_ERR_STATE : timeline_stop(&e->timeline);
 }
+
+const char *rueda_transport(void)
+{
+    const engine *e = context_peek();
+    return e == NULL ? "" : e->transport->name;
+}

@@ -146,6 +146,25 @@ const char *config_variable(const char *name)
     return text == NULL || *text == '\0' ? NULL : text;
 }
 
+static bool is_switched_on(const char *name)
+{
+    const char *text = config_variable(name);
+    int64_t on;
+    return text != NULL && parse_number(CONFIG_BOOL, text, &on) && on;
+}
+
+/* Switches of Horovod's that are values of ours; ours win. */
+static void take_switches(config *c)
+{
+    if (is_switched_on("HOROVOD_STALL_CHECK_DISABLE") &&
+        config_variable("RUEDA_STALL_WARN") == NULL)
+        c->stall_warn = 0;
+    if ((is_switched_on("HOROVOD_HIERARCHICAL_ALLREDUCE") ||
+         is_switched_on("HOROVOD_HIERARCHICAL_ALLGATHER")) &&
+        config_variable("RUEDA_ALGORITHM") == NULL)
+        snprintf(c->algorithm.text, sizeof c->algorithm.text, "hierarchical");
+}
+
 /* Nothing says so in our own words: perhaps another launcher started us. */
 static rueda_status adopt_identity(config *c)
 {
@@ -174,6 +193,7 @@ rueda_status config_load(config *c, void (*unknown)(const char *name, const char
         if (status != RUEDA_OK)
             return status;
     }
+    take_switches(&loaded);
     const rueda_status status = adopt_identity(&loaded);
     if (status != RUEDA_OK)
         return status;

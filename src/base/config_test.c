@@ -176,6 +176,19 @@ static struct {
     char name[64], nearest[64];
 } reported;
 
+static void horovods_switches_become_values(void **state)
+{
+    (void)state;
+    assert_int_equal(load_with("HOROVOD_STALL_CHECK_DISABLE", "1").stall_warn, 0);
+    assert_int_equal(load_with("HOROVOD_STALL_CHECK_DISABLE", "0").stall_warn, 60);
+    assert_string_equal(load_with("HOROVOD_HIERARCHICAL_ALLREDUCE", "1").algorithm.text,
+                        "hierarchical");
+    setenv("RUEDA_STALL_WARN", "7", 1);
+    setenv("RUEDA_ALGORITHM", "ring", 1);
+    assert_int_equal(load_with("HOROVOD_STALL_CHECK_DISABLE", "1").stall_warn, 7);
+    assert_string_equal(load_with("HOROVOD_HIERARCHICAL_ALLGATHER", "1").algorithm.text, "ring");
+}
+
 static void note_unknown(const char *name, const char *nearest)
 {
     reported.calls++;
@@ -249,6 +262,7 @@ int main(void)
         cmocka_unit_test_setup(booleans_have_words, clean_environment),
         cmocka_unit_test_setup(text_has_a_length, clean_environment),
         cmocka_unit_test_setup(alias_works_and_ours_wins, clean_environment),
+        cmocka_unit_test_setup(horovods_switches_become_values, clean_environment),
         cmocka_unit_test_setup(unknown_variable_gets_nearest_name, clean_environment),
         cmocka_unit_test_setup(comparison_names_rank_and_variable, clean_environment),
         cmocka_unit_test_setup(comparison_ignores_what_may_differ, clean_environment),

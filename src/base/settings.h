@@ -50,7 +50,7 @@
       "Encrypt what travels between hosts.") \
     X(INT, heartbeat, "RUEDA_HEARTBEAT", NULL, 60, 0, 86400, EQUAL, \
       "Seconds of silence after which a rank counts as lost (a stopped process, a dead network); 0: never.") \
-    X(INT, start_timeout, "RUEDA_START_TIMEOUT", NULL, 30, 1, 86400, LOCAL, \
+    X(INT, start_timeout, "RUEDA_START_TIMEOUT", "HOROVOD_GLOO_TIMEOUT_SECONDS", 30, 1, 86400, LOCAL, \
       "Seconds that rueda_init waits for the other ranks.") \
     X(BYTES, fusion_threshold, "RUEDA_FUSION_THRESHOLD", "HOROVOD_FUSION_THRESHOLD", 128 * MIB, 0, 64 * GIB, EQUAL, \
       "Tensors that are ready together are combined as one, up to this many bytes; 0: each alone.") \

@@ -52,7 +52,7 @@ rueda_status meet_file_write(const config *settings, uint16_t port, const boot_m
     net_address own = m->own;
     char draft[CONFIG_TEXT_MAX + 16];
     if (own.family == 0) {
-        const rueda_status status = net_interface("0.0.0.0/0,::/0", &own);
+        const rueda_status status = net_interface(NET_INTERFACE_ANY, &own);
         if (status != RUEDA_OK)
             return status;
     }

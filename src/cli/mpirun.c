@@ -221,6 +221,32 @@ static void speak_hydra(words *w, const launch_options *l, const words *names)
     add_list(w, "-genvlist", &list);
 }
 
+/* mpirun's own ssh gets the same options as ours: each kind reads them from a variable. */
+static void set_ssh_arguments(const launch_ssh *ssh)
+{
+    static const char *const variables[] = {"OMPI_MCA_plm_rsh_args" /* Open MPI up to 4 */,
+                                            "PRTE_MCA_plm_ssh_args" /* from 5 on */,
+                                            "HYDRA_LAUNCHER_EXTRA_ARGS"};
+    bytes list = {0};
+    char port[32];
+    for (char *const *option = ssh->options; option != NULL && *option != NULL; option++) {
+        bytes_add_text(&list, " -o ");
+        bytes_add_text(&list, *option);
+    }
+    if (ssh->port > 0) {
+        snprintf(port, sizeof port, " -p %d", ssh->port);
+        bytes_add_text(&list, port);
+    }
+    if (ssh->identity != NULL) {
+        bytes_add_text(&list, " -i ");
+        bytes_add_text(&list, ssh->identity);
+    }
+    bytes_add(&list, "", 1);
+    for (size_t i = 0; list.used > 1 && i < sizeof variables / sizeof variables[0]; i++)
+        setenv(variables[i], bytes_first(&list) + 1, 1);
+    bytes_free(&list);
+}
+
 static void add_arguments(words *w, const char *arguments)
 {
     char *copy = copy_of(arguments == NULL ? "" : arguments), *rest = copy;
@@ -268,6 +294,7 @@ int mpirun_become(const mpirun_options *options)
             "one, or name it with --mpirun PROGRAM",
             program);
     forget_identity();
+    set_ssh_arguments(&l->ssh);
     words names = list_names(l);
     add(&w, program);
     (which == OPEN_MPI ? speak_open_mpi : speak_hydra)(&w, l, &names);

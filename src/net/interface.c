@@ -79,7 +79,12 @@ static bool find_by_name(const struct ifaddrs *list, const char *name, net_addre
     return best > 0;
 }
 
-/* The first that fits; of a network that has both, one that other hosts can reach. */
+static bool leads_out(const struct ifaddrs *one, const net_address *address)
+{
+    return (one->ifa_flags & IFF_LOOPBACK) == 0 && !is_link_local(address);
+}
+
+/* The first that fits; of several, one that other hosts can reach. */
 static bool find_by_network(const struct ifaddrs *list, const network *n, net_address *address)
 {
     net_address here;
@@ -87,11 +92,10 @@ static bool find_by_network(const struct ifaddrs *list, const network *n, net_ad
     for (const struct ifaddrs *one = list; one != NULL; one = one->ifa_next) {
         if (!usable(one, &here) || !is_within(&here, n))
             continue;
-        const bool inside = (one->ifa_flags & IFF_LOOPBACK) != 0;
-        if (!found || !inside)
+        if (leads_out(one, &here))
+            return *address = here, true;
+        if (!found)
             *address = here;
-        if (!inside)
-            return true;
         found = true;
     }
     return found;

@@ -1,6 +1,9 @@
 /* interface_test.c: which of our addresses is meant; `lo` is everywhere. */
 #include "net/testing.h"
 
+#include <ifaddrs.h>
+#include <net/if.h>
+
 static void interfaces_are_found_by_name_and_network(void **state)
 {
     (void)state;
@@ -21,6 +24,34 @@ static void interfaces_are_found_by_name_and_network(void **state)
         assert_true(net_address_equal(&found, &six));
         assert_ok(net_interface("::/120", &found));
         assert_true(net_address_equal(&found, &six));
+    }
+}
+
+static bool has_other_than_loopback(int family)
+{
+    struct ifaddrs *list;
+    bool found = false;
+    assert_int_equal(getifaddrs(&list), 0);
+    for (const struct ifaddrs *one = list; one != NULL; one = one->ifa_next) {
+        found |= one->ifa_addr != NULL && one->ifa_addr->sa_family == family &&
+                 (one->ifa_flags & IFF_UP) != 0 && (one->ifa_flags & IFF_LOOPBACK) == 0;
+    }
+    freeifaddrs(list);
+    return found;
+}
+
+static void any_interface_is_one_that_others_reach(void **state)
+{
+    (void)state;
+    net_address found;
+    const net_address loopback = test_loopback(4);
+    assert_ok(net_interface(NET_INTERFACE_ANY, &found));
+    if (has_other_than_loopback(AF_INET)) {
+        assert_false(net_address_equal(&found, &loopback));
+        assert_ok(net_interface("0.0.0.0/0", &found));
+        assert_int_not_equal(found.ip[0], 127);
+    } else {
+        assert_int_equal(net_interface("0.0.0.0/0", &found), RUEDA_ERR_CONFIG);
     }
 }
 
@@ -66,6 +97,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(interfaces_are_found_by_name_and_network),
+        cmocka_unit_test(any_interface_is_one_that_others_reach),
         cmocka_unit_test(unknown_interfaces_are_answered_with_the_known),
         cmocka_unit_test(malformed_networks_are_named),
     };

@@ -45,8 +45,10 @@ const char *net_format(const net_address *address, char buffer[NET_TEXT]);
 bool net_address_equal(const net_address *a, const net_address *b); /* ports included */
 
 /* The address of an interface ("eth0") or of a network ("10.0.0.0/8", "fd00::/8"); several separated
- * by commas are tried in order. ERR_CONFIG lists the interfaces that there are. Port is 0. */
+ * by commas are tried in order. "0.0.0.0/0" and "::/0" leave out loopback and link-local addresses.
+ * ERR_CONFIG lists the interfaces that there are. Port is 0. */
 rueda_status net_interface(const char *wanted, net_address *address);
+#define NET_INTERFACE_ANY "0.0.0.0/0,::/0,127.0.0.0/8,::1/128" /* where nothing is said */
 
 /* Listens. `where` NULL: all interfaces, IPv6 and IPv4 (IPv4 alone where there is no IPv6). Ports
  * first … last are tried in turn; 0, 0: any; the port inside `where` does not count. ERR_SYSTEM names

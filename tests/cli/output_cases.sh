@@ -69,7 +69,7 @@ case_errors_come_last_whenever_stdout_is_flushed() {
 }
 
 # One rank raises deep inside, the other is busy, asleep or itself about to raise because of that.
-traceback_is_last() { # traceback_is_last WHAT_RANK_0_DOES
+traceback_is_last() { # traceback_is_last WHAT_RANK_0_DOES [OPTION]
     command -v python3 >/dev/null || { echo "no python3"; exit 77; }
     cat >raises.py <<EOF
 import os, time
@@ -88,7 +88,7 @@ if os.environ["RUEDA_RANK"] == "1":
     ping(6)
 $1
 EOF
-    expect 1 "$rueda" run -np 2 --timeout 30 python3 raises.py
+    expect 1 "$rueda" run -np 2 --timeout 50 ${2:-} python3 raises.py
     sed -n '/the last lines of rank 1 again/,$p' err >end
     sed '1d;$d' end | grep -c '^\[1\]: ' >count
     equal "$(cat count)" "$(($(wc -l <end) - 2))"
@@ -101,7 +101,7 @@ case_traceback_is_last_while_others_sleep() { traceback_is_last 'time.sleep(60)'
 case_traceback_is_last_while_others_compute() { traceback_is_last 'while True: print("busy")'; }
 case_traceback_is_last_while_others_read() { traceback_is_last 'os.read(os.pipe()[0], 1)'; }
 case_traceback_is_last_although_others_raise() {
-    traceback_is_last 'time.sleep(0.3); raise RuntimeError("rank 1 was lost")'
+    traceback_is_last 'time.sleep(0.3); raise RuntimeError("rank 1 was lost")' --farewell=40
     contains err '[0]: RuntimeError: rank 1 was lost'
 }
 

@@ -102,6 +102,29 @@ case_mpijob_has_the_fields() {
     fields mpijob out
 }
 
+# The launcher's script, run by a real mpirun on this machine alone.
+case_mpijob_script_runs() {
+    command -v mpirun.openmpi >/dev/null || { echo "SKIPPED: no Open MPI" && exit 77; }
+    worker=$(dirname "$rueda")/tests/cluster/cluster-worker
+    mkdir bin && ln -s "$(command -v mpirun.openmpi)" bin/mpirun
+    cat >job.yaml <<-END
+	workers: 2
+	resources: {gpus: 4}
+	processes: 2
+	env: {DATA: "it's \$(here) \$\$"}
+	run:
+	- echo "\$DATA \$RUEDA_RANK of \$RUEDA_SIZE sees \$CUDA_VISIBLE_DEVICES" \$(echo sub)
+	- $worker
+	END
+    # shellcheck disable=SC2086
+    expect 0 "$rueda" submit job.yaml --to kubernetes $image --dry-run
+    cp out file.yaml
+    fields script file.yaml >script
+    DATA="it's \$(here) \$\$" PATH=$PWD/bin:$PATH OMPI_MCA_rmaps_base_oversubscribe=1 expect 0 sh script
+    contains out "it's \$(here) \$\$ 1 of 4 sees 2,3 sub"
+    equal "$(grep -c ': right$' out)" 4
+}
+
 case_indexed_job_has_the_fields() {
     job_file
     # shellcheck disable=SC2086
@@ -170,6 +193,7 @@ case_bad_usage_says_what_to_write() {
     refused '--nodes is for --to slurm' job.yaml --to azureml --nodes 2
     refused '--nodes 3 is not valid; give a number from 1 to the 2 workers' job.yaml --to slurm --nodes 3
     refused "--partition 'a b' is not valid" job.yaml --to slurm --partition 'a b'
+    refused '--mpi goes with --engine mpi' job.yaml --to slurm --mpi pmi2
     refused '--engine gloo is not valid' job.yaml --to slurm --engine gloo
     refused '-x 1=2 is not valid' job.yaml --to slurm -x 1=2
     refused 'write --image IMAGE' job.yaml --to kubernetes
@@ -189,7 +213,7 @@ case_incomplete_workspace_is_refused() {
     refused 'cannot read config_aml.json: No such file or directory; it says where the job goes' \
         one_line.yaml --to azureml
     echo '{"subscription_id": "1", "resource_group": "", "workspace_name": "w"}' >config_aml.json
-    refused 'config_aml.json:1:1: "resource_group", "compute_target" missing' one_line.yaml --to azureml
+    refused 'config_aml.json:1:1: "resource_group", "compute_target" missing or empty' one_line.yaml --to azureml
     echo '{"subscription": "1"}' >config_aml.json
     refused "config_aml.json:1:2: 'subscription' is no key here; did you mean 'subscription_id'?" \
         one_line.yaml --to azureml

@@ -1,7 +1,8 @@
 """submit_files.py KIND FILE: that a file of `rueda submit` has what its platform requires.
 
 The job is tests/cli/submit_cases.sh's: project Digits, 2 workers of 2 processes, 4 cpus, 64 MiB and 2 GPUs
-each, DATA and two lines. Where more thorough checkers are installed, they look, too.
+each, DATA and two lines. Where more thorough checkers are installed, they look, too. KIND script prints the
+script of an MPIJob.
 """
 import sys
 
@@ -20,6 +21,7 @@ def pod_is_right(pod, container, expands):
     env = {v["name"]: v.get("value") for v in container.get("env", [])}
     if expands:
         assert expand(env["DATA"]) == DATA, env["DATA"]
+        assert env["OMP_NUM_THREADS"] == "2"
     limits = container.get("resources", {}).get("limits")
     if limits is not None:
         assert limits == {"cpu": 4, "memory": "64Mi", "nvidia.com/gpu": 2}, limits
@@ -50,10 +52,17 @@ def mpijob(documents):
         pod = replica["template"]["spec"]
         pod_is_right(pod, pod["containers"][0], has_env)
     script = expand(launcher["template"]["spec"]["containers"][0]["args"][0])
-    assert script.startswith("set -e\nmpirun --allow-run-as-root -np 4 --bind-to none"), script
+    assert script.startswith("set -e\nfor host in $(cut -d ' ' -f 1 /etc/mpi/hostfile "), script
+    assert "\nmpirun --allow-run-as-root -np 4 --bind-to none" in script
     assert script.count("mpirun") == 2 and " -x DATA " in script
     assert "CUDA_VISIBLE_DEVICES=$OMPI_COMM_WORLD_LOCAL_RANK" in script
     assert worker["template"]["spec"]["containers"][0]["command"] == ["/usr/sbin/sshd", "-De"]
+
+
+def script(documents):
+    """Prints what the launcher of an MPIJob runs."""
+    spec = documents[0]["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]
+    print(expand(spec["containers"][0]["args"][0]))
 
 
 def indexed(documents):
@@ -98,7 +107,7 @@ def azureml(documents):
     assert job["resources"] == {"instance_count": 2}
     assert job["distribution"] == {"type": "mpi", "process_count_per_instance": 2}
     assert job["environment"] == {"build": {"path": "docker", "dockerfile_path": "Dockerfile"}}
-    assert job["environment_variables"] == {"DATA": DATA}
+    assert job["environment_variables"] == {"DATA": DATA, "OMP_NUM_THREADS": "2"}
     assert job["inputs"] == {"IMAGES": {"type": "uri_folder", "path": "./images"}}
     assert job["command"] == (
         'export IMAGES="${{inputs.IMAGES}}" && '

@@ -12,9 +12,25 @@ rate=1gbit
 
 # Only what is beside the program counts: it is what the program would load.
 if [ "$transport" = mpi ]; then
-    # shellcheck disable=SC2144
-    [ -e "$(dirname "$rueda")"/librueda-mpi-openmpi.so ] || skip "this build has no plug-in for Open MPI"
+    [ -e "$(dirname "$rueda")/librueda-mpi-openmpi.so" ] || skip "this build has no plug-in for Open MPI"
+    command -v mpirun.openmpi >/dev/null || skip "no mpirun of Open MPI"
 fi
+
+# mpirun goes to the hosts by an ssh of its own; the names of our hosts lead nowhere, so the ranks are
+# told where to meet.
+by_mpi() {
+    cat >agent <<-END
+	#!/bin/sh
+	exec ssh -i $keys/user -o UserKnownHostsFile=$keys/known -o IdentitiesOnly=yes \
+	    -o GlobalKnownHostsFile=/dev/null -o StrictHostKeyChecking=yes "\$@"
+	END
+    chmod +x agent
+    OMPI_MCA_plm_rsh_agent=$work/agent
+    OMPI_MCA_oob_tcp_if_include=$net4.0/24
+    OMPI_MCA_btl_tcp_if_include=$net4.0/24
+    export OMPI_MCA_plm_rsh_agent OMPI_MCA_oob_tcp_if_include OMPI_MCA_btl_tcp_if_include
+    how="--mpi --mpirun mpirun.openmpi -x RUEDA_MEET=$host1:5555"
+}
 
 run() { # run HOSTS ARGUMENTS...: a job with two ranks on each of so many hosts
     list=
@@ -22,14 +38,10 @@ run() { # run HOSTS ARGUMENTS...: a job with two ranks on each of so many hosts
         eval "list=\$list,\$host$number:2"
     done
     shift
-    if [ "$transport" = mpi ]; then
-        # it is chosen by itself, with memory inside a host; what MPI knows of one machine must not help it
-        set -- --mpi --mpirun mpirun.openmpi --mpi-args '-mca pml ob1 -mca btl self,vader,tcp' "$@"
-    else
-        set -- -x RUEDA_TRANSPORT="$transport" "$@"
-    fi
+    how=$ssh
+    [ "$transport" = tcp ] || by_mpi
     # shellcheck disable=SC2086
-    expect 0 "$rueda" run $ssh --no-prefix -H "${list#,}" "$@"
+    expect 0 "$rueda" run $how --no-prefix -H "${list#,}" "$@"
 }
 
 # Every rank compares sums and Adasums of several sizes with a plain calculation; plans are proved.
@@ -143,6 +155,20 @@ case_a_host_loses_its_link_in_the_middle() {
 # Its packets go nowhere, and nobody tells.
 case_a_host_falls_into_a_black_hole() {
     cut_off_in_the_middle 4 ip link set "v$id.4" nomaster
+}
+
+# mpirun ends the others when the first has ended; that one has said why.
+case_a_host_is_cut_off_under_mpirun() {
+    [ "$transport" = mpi ] || skip "mpirun is for MPI"
+    hosts_up 2
+    hosts_limit $rate
+    by_mpi
+    # shellcheck disable=SC2086
+    "$rueda" run $how --no-prefix -x RUEDA_HEARTBEAT=2 -H "$host1:2,$host2:2" "$worker" 60 >out 2>err &
+    launcher=$!
+    await 60 "all ranks work" sh -c '[ $(grep -c going out) = 4 ]'
+    ip link set "v$id.2" nomaster
+    await 10 "the lost are named" grep -qE '^rank [01]: .*rank [23] is lost: it has not answered' err
 }
 
 run_case "$1"

@@ -85,6 +85,7 @@ case_submitted_jobs_are_followed() {
 
     expect 0 "$rueda" submit bad.yaml --to slurm
     one_line err
+    contains err "job $(cat out) is in the queue"
 }
 
 case_more_than_the_cluster_has_is_refused() {
@@ -120,6 +121,36 @@ case_python_environments_are_made_on_the_nodes() {
     expect 0 "$rueda" submit job.yaml --to slurm --wait
     equal "$(grep -c 'cache/rueda/envs/jax-1.0-py3.99/bin/python$' out)" 2
     equal "$(wc -l <"$HOME/made")" 1
+}
+
+# MPICH by srun's PMI2, on both nodes; PMIx wants a machine for each.
+case_data_goes_by_mpi() {
+    plugin=$(dirname "$rueda")/librueda-mpi-mpich.so
+    [ -e "$plugin" ] || skip "no plug-in for MPICH was built"
+    slurm_up
+    cat >job.yaml <<-END
+	workers: 2
+	processes: 2
+	run: RUEDA_LOG_LEVEL=info RUEDA_HOST=\$SLURMD_NODENAME $worker
+	END
+    expect 0 "$rueda" submit job.yaml --to slurm --engine mpi --mpi pmi2 -x RUEDA_MPI_PLUGIN="$plugin" --wait
+    equal "$(grep -c ': right$' out)" 4
+    contains out 'MPI: MPICH'
+}
+
+case_page_of_the_docs() {
+    source=$here/../..
+    . "$here/../cli/start.sh"
+    slurm_up
+    start_folder
+    mkdir bin
+    ln -s "$worker" bin/rueda-worker
+    PATH=$PWD/bin:$PATH
+    expect 0 start_run slurm 'test: slurm'
+    equal "$(grep -c ': right$' out)" 4
+    contains out '#SBATCH --ntasks=4'
+    equal "$(grep -c ': hello from rank [0-3] of 4' out)" 4
+    equal "$(grep -c ': all have slept' out)" 4
 }
 
 run_case "$1"

@@ -15,10 +15,13 @@ from typing import Any, Dict, Optional
 import rueda
 
 
-def run_case(module: str, name: str, arguments: Dict[str, Any]) -> Optional[str]:
-    """None, or what went wrong."""
+def run_case(module: str, name: Optional[str], arguments: Dict[str, Any]) -> Optional[str]:
+    """None, or what went wrong. Without a name it only imports the module."""
     try:
-        case = getattr(importlib.import_module(module), name)
+        cases = importlib.import_module(module)
+        if name is None:
+            return None
+        case = getattr(cases, name)
         rueda.init()  # a case may have left the job
         case.body(**arguments)
         return None

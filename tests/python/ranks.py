@@ -85,15 +85,18 @@ class Job:
         self._process: Optional[subprocess.Popen] = None
         self._links: List[Connection] = []
         self._pids: List[int] = []
+        self._imported: Set[str] = set()
 
     def run(self, module: str, name: str, arguments: Dict[str, Any], timeout: float) -> None:
         """Runs a case on all ranks; fails with the traceback of the rank that failed first."""
         if self._process is None:
             self._start()
-        for link in self._links:
-            link.send((module, name, arguments))
         try:
-            trouble = self._collect(time.monotonic() + timeout, timeout)
+            trouble = None
+            if module not in self._imported:  # takes its time, which is not the case's
+                trouble = self._ask((module, None, {}), START_SECONDS)
+                self._imported.add(module)
+            trouble = trouble or self._ask((module, name, arguments), timeout)
         except BaseException:
             self.stop(kill=True)
             raise
@@ -103,8 +106,11 @@ class Job:
                 pytest.skip(trouble[len("Skipped: ") :])
             pytest.fail(f"{trouble}\n{self._tail()}", pytrace=False)
 
-    def _collect(self, until: float, timeout: float) -> Optional[str]:
+    def _ask(self, message: Tuple[str, Optional[str], Dict[str, Any]], timeout: float) -> Optional[str]:
         """What the first rank with trouble says, or None."""
+        for link in self._links:
+            link.send(message)
+        until = time.monotonic() + timeout
         waiting = {link: rank for rank, link in enumerate(self._links)}
         trouble = None
         while waiting:
@@ -180,6 +186,7 @@ class Job:
             _kill(self._process.pid)
             self._process.wait()
         self._process, self._links, self._pids = None, [], []
+        self._imported.clear()
 
 
 def _kill(pid: int) -> None:

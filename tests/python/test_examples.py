@@ -76,6 +76,12 @@ def run_alone(name: str, *arguments: str) -> subprocess.CompletedProcess:
     return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=environment())
 
 
+def test_adasum_of_one_process_is_its_own_step():
+    ended = run_alone("tiny_bert.py", "--use-adasum", "--layers", "1", "--width", "32", "--epochs", "1")
+    assert ended.returncode == 0, ended
+    assert "add up" not in ended.stdout  # there is nobody to compare with
+
+
 @pytest.mark.parametrize(
     "name, arguments, words",
     [

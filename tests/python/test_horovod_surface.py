@@ -128,7 +128,7 @@ def test_constants() -> None:
     assert [getattr(hvd, name) for name in names] == list(range(6))
     assert horovod.__version__ == "0.28.1"
     assert isinstance(hvd.nccl_built(), int)
-    assert hvd.gloo_built() is True and hvd.mpi_built() is False
+    assert hvd.gloo_built() is True and hvd.mpi_built() is True
 
 
 def test_exceptions_are_ruedas_under_horovods_names() -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import doctest
 import gc
 import importlib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -132,6 +133,8 @@ def test_group() -> None:
     assert all(a is b for a, b in zip(hvd.grouped_allreduce_(arrays, name="group_"), arrays))
     same(arrays[0], everyone("float32", shapes[0]).mean(0), "float32")
     assert hvd.grouped_allreduce([]) == []
+    for _ in range(2):
+        assert hvd.grouped_allreduce([1.0, 2.0]) == [1.0, 2.0]
 
 
 # ---- Arrays of every kind ---------------------------------------------------------------------------
@@ -324,3 +327,10 @@ def test_a_name_in_flight_is_refused() -> None:
 @pytest.mark.parametrize("module", ["rueda._basics", "rueda._process_sets", "rueda.numpy._ops"])
 def test_examples_of_the_docstrings_hold(module: str) -> None:
     assert doctest.testmod(importlib.import_module(module)).failed == 0
+
+
+@on_ranks(2, 3)
+def test_what_the_documentation_shows_works() -> None:
+    page = Path(__file__).resolve().parents[2] / "docs" / "python.md"
+    example = next(part for part in page.read_text().split("```python\n") if part.startswith("import numpy"))
+    exec(example.partition("```")[0], {})

@@ -86,6 +86,12 @@ def test_variables_and_options():
     assert rueda.run(os.getenv, ("RUEDA_SIZE",), hosts=["localhost:2"]) == ["2", "2"]
 
 
+def test_horovod_run_is_the_same():
+    horovod = pytest.importorskip("horovod")
+    assert horovod.run(join, args=("a",), kwargs={"last": "z"}, num_proc=2) == [("a", rank, 2, "z") for rank in range(2)]
+    assert horovod.run(os.getcwd, num_proc=2, hosts="localhost:2", executable=sys.executable) == [os.getcwd()] * 2
+
+
 # ---- What goes wrong --------------------------------------------------------------------------------
 
 

@@ -268,6 +268,22 @@ def test_state_dicts_schedulers_closures_and_hooks() -> None:
 
 
 @on_ranks(2)
+def test_two_optimizers_without_names() -> None:
+    first, second = make_model(1), torch.nn.Linear(3, 2).double()
+    hvd.broadcast_parameters(second.state_dict(), 0)
+    optimizers = [
+        hvd.DistributedOptimizer(OPTIMIZERS["sgd"](net.parameters()), op=hvd.Adasum) for net in (first, second)
+    ]
+    for parts in batches(4):
+        for optimizer in optimizers:
+            optimizer.zero_grad()
+        second(first(parts[hvd.rank()][0])).square().mean().backward()
+        for optimizer in optimizers:
+            optimizer.step()
+    assert_alike(torch.nn.ModuleList([first, second]))
+
+
+@on_ranks(2)
 def test_bad_arguments() -> None:
     plain = OPTIMIZERS["sgd"](make_model().parameters())
     with pytest.raises(ValueError, match="Average only"):

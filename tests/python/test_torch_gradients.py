@@ -197,7 +197,7 @@ def every_operation(x: torch.Tensor, members: hvd.ProcessSet, last: int, splits:
     return sum(part.sum() for part in parts) * hvd.size() + received.sum()
 
 
-@on_ranks(1, 2, 3, timeout=120)
+@on_ranks(1, 2, 3, timeout=300)
 def test_every_operation_in_one_compiled_graph() -> None:
     torch._dynamo.reset()
     size = hvd.size()
@@ -213,7 +213,7 @@ def test_every_operation_in_one_compiled_graph() -> None:
         torch.testing.assert_close(pairs[0], pairs[1])
 
 
-@on_ranks(2, timeout=300, env={"TORCHINDUCTOR_COMPILE_THREADS": "1"})
+@on_ranks(2, timeout=400, env={"TORCHINDUCTOR_COMPILE_THREADS": "1"})
 def test_compiled_by_inductor() -> None:
     torch._dynamo.reset()
 

@@ -73,7 +73,7 @@ def test_other_types(dtype: torch.dtype) -> None:
         torch.testing.assert_close(got, wanted, rtol=1e-3, atol=1e-3)
 
 
-@on_ranks(2, 3)
+@on_ranks(3)
 def test_inside_a_training_on_process_sets() -> None:
     members = hvd.add_process_set([0, 1])
     if members.included():

@@ -533,7 +533,7 @@ def test_process_sets() -> None:
         hvd.remove_process_set(each)
 
 
-@on_ranks(2, timeout=120)
+@on_ranks(2, timeout=300)
 def test_compiled_models() -> None:
     torch._dynamo.reset()
     data = batches(3)
@@ -559,6 +559,85 @@ def test_data_loader_workers_that_fork() -> None:
         train(model, optimizer, [tuple(batch) for batch in loader])
     assert_same(model, reference)
     assert hvd.allreduce(torch.ones(1), op=hvd.Sum).item() == 2
+
+
+@on_ranks(2, 3)
+def test_odd_parameters() -> None:
+    """Scalars, nothing at all, strange strides, several types."""
+
+    def run(wrap: Any, x: torch.Tensor) -> torch.nn.ParameterList:
+        torch.manual_seed(1)
+        tensors = [torch.tensor(2.0), torch.zeros(0), torch.randn(6, 4)[:, ::2], torch.randn(2, 6).t()]
+        tensors += [torch.randn(3).to(torch.bfloat16), torch.randn(3, 1).double(), torch.randn(1)]
+        model = torch.nn.ParameterList([torch.nn.Parameter(t) for t in tensors])
+        optimizer = wrap(optim.SGD(model.parameters(), lr=0.1))
+        for _ in range(3):
+            optimizer.zero_grad()
+            y = model[0] * x @ model[2] + (x @ model[3]) * model[4].float().sum() + model[5].sum().float()
+            (y.square().mean() + model[1].sum() + model[6].sum()).backward()
+            optimizer.step()
+        return model
+
+    torch.manual_seed(3)
+    x = torch.randn(2 * hvd.size(), 6)
+    reference = run(lambda o: o, x)
+    model = run(hvd.DistributedOptimizer, x[2 * hvd.rank() : 2 * hvd.rank() + 2])
+    assert_same(model, reference, 2e-2)
+
+
+@on_ranks(2, 3)
+def test_batches_of_different_number_and_join() -> None:
+    """A rank that has joined gives zeros, and averages still divide by all ranks."""
+    data, rank, size = batches(6), hvd.rank(), hvd.size()
+    counts = [3 + r for r in range(size)]
+    reference, model = make_model(), make_model()
+    plain = optim.SGD(reference.parameters(), lr=0.1)
+    for step in range(max(counts)):
+        plain.zero_grad()
+        for r in range(size):
+            if step < counts[r]:
+                (loss_of(reference, data[step][r]) / size).backward()
+        plain.step()
+    optimizer = hvd.DistributedOptimizer(optim.SGD(model.parameters(), lr=0.1))
+    train(model, optimizer, shard(data)[: counts[rank]])
+    hvd.join()
+    hvd.broadcast_parameters(model.state_dict(), size - 1)  # the one that has seen all steps
+    assert_same(model, reference)
+
+
+@on_ranks(2)
+def test_copies_of_a_model_do_not_communicate() -> None:
+    import copy
+    import io
+
+    model = make_model()
+    optimizer = hvd.DistributedOptimizer(sgd(model.parameters()))
+    train(model, optimizer, shard(batches(2)))
+    before = hvd.stats()["operations"]
+    for other in (copy.deepcopy(model), make_model()):
+        other.load_state_dict(model.state_dict())
+        loss_of(other, shard(batches(1))[0]).backward()
+    file = io.BytesIO()
+    torch.save(model, file)
+    assert file.getbuffer().nbytes > 0
+    if hvd.rank() == 0:  # also alone
+        loss_of(copy.deepcopy(model), shard(batches(1))[0]).backward()
+    assert hvd.stats()["operations"] == before
+
+
+@on_ranks(2)
+def test_wrapping_again() -> None:
+    """An optimizer that is gone no longer communicates."""
+    data = batches(9)
+    reference, model = make_model(), make_model()
+    for start in (0, 3, 6):
+        part = data[start : start + 3]
+        train(reference, sgd(reference.parameters()), [joined(parts) for parts in part])
+        train(model, hvd.DistributedOptimizer(sgd(model.parameters())), shard(part))
+    assert_same(model, reference)
+    before = hvd.stats()["operations"]
+    loss_of(model, shard(data)[0]).backward()
+    assert hvd.stats()["operations"] == before
 
 
 @on_ranks(2)

@@ -104,6 +104,7 @@ def test_one_wheel_holds_everything(wheel: Path) -> None:
         assert f"rueda/{part}" in names
     assert [name for name in names if name.startswith("rueda/lib/librueda.so.")] == ["rueda/lib/librueda.so.0"]
     assert [name for name in names if name.endswith("/scripts/rueda")]
+    assert [name for name in names if name.endswith("/share/rueda/mpi/transport/mpi/plugin.h")]
     assert "-cp310-abi3-" in wheel.name
 
 
@@ -143,3 +144,12 @@ def test_c_programs_use_it(installed: Installed) -> None:
     installed.run("cc", "sum.c", *flags, "-o", "sum")
     out = installed.run(installed.program, "run", "-np", 4, "./sum")
     assert sorted(out.splitlines()) == [f"[{rank}]: rank {rank} of 4: 6" for rank in range(4)]
+
+
+def test_the_mpi_plugin_can_be_made(installed: Installed) -> None:
+    mpicc = next(filter(None, map(shutil.which, ("mpicc", "mpicc.openmpi", "mpicc.mpich"))), None)
+    if mpicc is None:
+        pytest.skip("no mpicc")
+    home = {**clean_environment(), "XDG_DATA_HOME": str(installed.folder / "data")}
+    made = run(installed.program, "doctor", "--build-mpi", "--mpicc", mpicc, env=home).splitlines()[0]
+    assert made.startswith(str(installed.folder / "data")) and Path(made).exists()

@@ -1,6 +1,11 @@
-"""Horovod for Keras."""
+"""``import horovod.keras as hvd``, served by ``rueda.keras``."""
 
 from horovod._absent import front_end
 
 front_end("horovod.keras", "rueda.keras")
+
 from rueda.keras import *  # noqa: E402,F401,F403
+from rueda.keras import callbacks  # noqa: E402,F401
+
+from horovod.common.basics import *  # noqa: E402,F401,F403
+from horovod.common.exceptions import HorovodInternalError  # noqa: E402,F401

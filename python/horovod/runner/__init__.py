@@ -39,14 +39,14 @@ def run(
     """Runs ``func(*args, **kwargs)`` on ``num_proc`` ranks and gives their results by rank.
 
     Blocks until all have ended. When one fails, ``rueda.exceptions.WorkerError`` (a ``RuntimeError``) names
-    the rank and has its traceback. What needs MPI or an elastic job is refused (``ValueError``); ``np`` is
-    the old name of ``num_proc``.
+    the rank and has its traceback. MPI and elastic jobs are refused (``ValueError``);
+    ``np`` is the old name of ``num_proc``.
     """
     elastic = (min_num_proc, max_num_proc, slots, reset_limit, cooldown_range, min_np, max_np)
     if any(each is not None for each in elastic):
         raise ValueError("horovod.run: elastic jobs are not built yet; give num_proc alone")
     if use_mpi or mpi_args:
-        raise ValueError("horovod.run: MPI is not built yet; ranks find each other without it")
+        raise ValueError("horovod.run: functions run without MPI; start a script by horovodrun --mpi")
     if hosts is not None and hostfile is not None:
         raise ValueError("horovod.run: hosts come from hosts or from hostfile, not from both")
     options = _list_options(

@@ -7,33 +7,13 @@
     mean = hvd.allreduce(np.arange(3.0) * hvd.rank())     # start it with: rueda run -np 4 python this.py
 """
 
-from __future__ import annotations
-
+# "as" and "*" tell type checkers that these are for users.
 from .._basics import *  # noqa: F401,F403
-from .._calls import Handle, poll, synchronize
-from .._objects import allgather_object, broadcast_object, broadcast_object_fn
+from .._calls import Handle as Handle
+from .._calls import poll as poll
+from .._calls import synchronize as synchronize
+from .._objects import allgather_object as allgather_object
+from .._objects import broadcast_object as broadcast_object
+from .._objects import broadcast_object_fn as broadcast_object_fn
 from .._process_sets import *  # noqa: F401,F403
-from ._ops import (
-    allgather,
-    allgather_async,
-    allreduce,
-    allreduce_,
-    allreduce_async,
-    allreduce_async_,
-    alltoall,
-    alltoall_async,
-    barrier,
-    broadcast,
-    broadcast_,
-    broadcast_async,
-    broadcast_async_,
-    grouped_allreduce,
-    grouped_allreduce_,
-    grouped_allreduce_async,
-    grouped_allreduce_async_,
-    join,
-    reducescatter,
-    reducescatter_async,
-)
-
-__all__ = [name for name in dir() if not name.startswith("_") and name != "annotations"]
+from ._ops import *  # noqa: F401,F403

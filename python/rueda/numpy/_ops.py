@@ -18,11 +18,35 @@ from .._calls import (
     REDUCESCATTER,
     Handle,
     full_name,
+    group_name,
     list_splits,
     member_names,
     resolve_op,
 )
 from .._process_sets import ProcessSet, global_process_set
+
+__all__ = [
+    "allgather",
+    "allgather_async",
+    "allreduce",
+    "allreduce_",
+    "allreduce_async",
+    "allreduce_async_",
+    "alltoall",
+    "alltoall_async",
+    "barrier",
+    "broadcast",
+    "broadcast_",
+    "broadcast_async",
+    "broadcast_async_",
+    "grouped_allreduce",
+    "grouped_allreduce_",
+    "grouped_allreduce_async",
+    "grouped_allreduce_async_",
+    "join",
+    "reducescatter",
+    "reducescatter_async",
+]
 
 _NO_ROOT = 0
 _NO_PRIORITY = 0
@@ -209,7 +233,7 @@ def _submit_group(
 ) -> Handle:
     if len(arrays) == 0:
         return Handle(None, list)
-    names = member_names("allreduce", name, len(arrays))
+    names = member_names("allreduce", group_name(name, process_set), len(arrays))
     sources = [contiguous(array, each) for array, each in zip(arrays, names)]
     results = [np.empty_like(source) if into is None else source for source, into in zip(sources, intos)]
     request = _native.submit_group(

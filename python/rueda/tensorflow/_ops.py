@@ -19,6 +19,7 @@ from ._library import operations
 from .compression import Compression
 
 _ALLREDUCE, _ALLGATHER, _BROADCAST, _ALLTOALL, _REDUCESCATTER = range(5)
+_NO_GUARD = 0
 _calls: "weakref.WeakKeyDictionary[Any, Dict[str, int]]" = weakref.WeakKeyDictionary()
 
 
@@ -34,9 +35,19 @@ def full_name(word: str, name: Optional[str], ignore_name_scope: bool = False) -
     return f"{word}.{getattr(graph, 'name', 'graph')}.{counts[word]}"
 
 
+def _guard() -> Any:
+    """A number that TensorFlow cannot take for a constant: it would run the start while it optimizes the
+    graph, and leave the wait without an operation. A random one, because TensorFlow does not put those in
+    an order, as it does with other stateful operations."""
+    if tf.executing_eagerly():
+        return _NO_GUARD
+    return tf.raw_ops.RandomUniformInt(shape=tf.constant([], tf.int32), minval=0, maxval=1)
+
+
 def _start(kind: int, tensor: Any, name: str, op: int, scales: Tuple[float, float], process_set: ProcessSet, root: int = 0) -> Tuple[Any, Any]:
     return operations.rueda_start(
         tensor=tensor,
+        guard=_guard(),
         tensor_name=name,
         kind=kind,
         reduce_op=op,
@@ -58,6 +69,7 @@ def _wait(started: Sequence[Tuple[Any, Any]]) -> List[Any]:
 def _sized(kind: int, tensor: Any, name: str, op: int, scales: Tuple[float, float], process_set: ProcessSet, splits: Any = None) -> Tuple[Any, Any]:
     handle = operations.rueda_start_sized(
         tensor=tensor,
+        guard=_guard(),
         splits=tf.zeros([0], tf.int64) if splits is None else tf.cast(splits, tf.int64),
         tensor_name=name,
         kind=kind,

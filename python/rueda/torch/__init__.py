@@ -8,8 +8,6 @@
 
 from __future__ import annotations
 
-import torch as _torch
-
 from .._basics import *  # noqa: F401,F403
 from .._process_sets import *  # noqa: F401,F403
 from ._autograd import (
@@ -58,6 +56,7 @@ from .optimizer import DistributedOptimizer
 from .sync_batch_norm import SyncBatchNorm
 
 for _constant in (rank, size, local_rank, local_size, cross_rank, cross_size):  # noqa: F405
-    _torch.compiler.assume_constant_result(_constant)  # they may stand in compiled graphs
+    # they may stand in compiled graphs: torch.compiler.assume_constant_result without its slow import
+    _constant._dynamo_marked_constant = True
 
 __all__ = [name for name in dir() if not name.startswith("_") and name != "annotations"]

@@ -15,10 +15,17 @@ import torch
 
 from . import _ops
 from ._reducer import shared_tensor
+from ._wrapper import WrapperMixin
 from .. import _native
 from .._basics import Adasum
 from .._process_sets import ProcessSet
 from .compression import Compressor, NoneCompressor
+
+
+def _shared_like(parameter: torch.Tensor) -> torch.Tensor:
+    if parameter.is_complex():
+        return shared_tensor(2 * parameter.numel(), parameter.dtype.to_real()).view(*parameter.shape, 2)
+    return shared_tensor(parameter.numel(), parameter.dtype).view(parameter.shape)
 
 
 class _Update:
@@ -27,8 +34,8 @@ class _Update:
     def __init__(self, name: str, parameter: torch.Tensor) -> None:
         self.name, self.parameter = name, parameter
         self.start = parameter.detach().clone()
-        flat = shared_tensor(parameter.numel(), parameter.dtype)
-        self.change = flat.view(parameter.shape)
+        self.wire = _shared_like(parameter)  # the change as real numbers
+        self.change = torch.view_as_complex(self.wire) if parameter.is_complex() else self.wire
         self.request: Optional[_native.Request] = None
 
     def measure(self) -> None:
@@ -38,13 +45,14 @@ class _Update:
         else:
             self.change.copy_(self.parameter.detach() - self.start)
 
-    def apply(self, change: torch.Tensor) -> None:
+    def apply(self, wire: torch.Tensor) -> None:
         """The value before the step, plus the combined change."""
         value = self.parameter.detach()
+        change = torch.view_as_complex(wire) if value.is_complex() else wire
         torch.add(self.start, change.to(value.device), out=value)
 
 
-class AdasumMixin:
+class AdasumMixin(WrapperMixin):
     """What a DistributedOptimizer with op=Adasum adds to the user's optimizer class."""
 
     #: GradScaler then always calls step(), also on a rank whose gradients overflowed; see step().
@@ -77,6 +85,7 @@ class AdasumMixin:
     def step(self, closure: Any = None) -> Any:
         """The optimizer's step on this rank, then the Adasum of all ranks' changes. A rank whose
         gradients overflowed under loss scaling changes nothing itself and takes the others' change."""
+        self._tell_schedulers()
         members = self._rueda_set
         if not members.included() or members.size() == 1:
             return self._local_step(closure)
@@ -96,7 +105,8 @@ class AdasumMixin:
         scale = getattr(self, "grad_scale", None)
         if scale is not None:
             self._unscale(float(scale))
-            self.grad_scale = None
+        if found_inf is not None:  # both are dealt with; optimizers that do not know them refuse them
+            self.grad_scale = self.found_inf = None
         return super().step() if closure is None else super().step(closure)  # type: ignore[misc]
 
     def _unscale(self, scale: float) -> None:
@@ -112,11 +122,11 @@ class AdasumMixin:
         for group in self._grouped(updates):
             for update in group:
                 update.measure()
-            self._submit(group, [update.change for update in group])
+            self._submit(group, [update.wire for update in group])
         for update in updates:
             assert update.request is not None
             update.request.wait()
-            update.apply(update.change)
+            update.apply(update.wire)
 
     def _grouped(self, updates: List[_Update]) -> List[List[_Update]]:
         """What travels together: the user's groups; all others each alone."""
@@ -147,7 +157,7 @@ class AdasumMixin:
         for group in self._grouped(updates):
             for update in group:
                 update.measure()
-            pairs = [self._rueda_compression.compress(update.change) for update in group]
+            pairs = [self._rueda_compression.compress(update.wire) for update in group]
             self._submit(group, [_ops.on_host(pair[0]) for pair in pairs])
             small.extend(pairs)
         order = [update for group in self._grouped(updates) for update in group]

@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 import torch
 
 from .. import _native
-from .._basics import Average
+from .._basics import Average, Product, Sum
 from .._process_sets import ProcessSet, global_process_set
 
 _ALLREDUCE, _ALLGATHER, _BROADCAST, _ALLTOALL, _REDUCESCATTER = range(5)
@@ -145,8 +145,15 @@ def resolve_op(average: Optional[bool], op: Optional[int]) -> int:
     if average is not None and op is not None:
         raise ValueError("op and average say the same thing twice: give only op")
     if op is not None:
-        return op
-    return 1 if average is False else Average
+        return check_op(op)
+    return Sum if average is False else Average
+
+
+def check_op(op: int) -> int:
+    """The same, if it is one."""
+    if op not in range(Product + 1):
+        raise ValueError(f"op={op!r} is none of Average, Sum, Adasum, Min, Max and Product")
+    return op
 
 
 # ---- allreduce --------------------------------------------------------------------------------------
@@ -495,7 +502,7 @@ def reducescatter_async(
             tensor,
             name,
             process_set,
-            op,
+            check_op(op),
             prescale_factor,
             postscale_factor,
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Type
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, Type
 
 import torch
 
@@ -25,7 +25,13 @@ BUCKET_BYTES = 8 << 20  # a bucket leaves when about so much has arrived
 FIRST_BUCKET_BYTES = 1 << 20  # the first one earlier, so that communication starts early
 ALIGNMENT = 64  # bytes between the starts of two gradients
 
-_numbers = itertools.count()  # optimizers are made in the same order on all ranks
+# optimizers of a process set come to their first step in the same order on all of its ranks
+_numbers: Dict[Tuple[int, int], Iterator[int]] = {}
+
+
+def _next_number(process_set: ProcessSet) -> int:
+    members = (_native.generation(), process_set._require_id())
+    return next(_numbers.setdefault(members, itertools.count()))
 
 
 class Reduction(NamedTuple):
@@ -84,13 +90,15 @@ class GradientReducer:
     ) -> None:
         self.names, self.parameters, self.reduction = names, parameters, reduction
         self.groups, self.passes = groups, passes
+        self.known = set(map(id, parameters))
         self.completed = False  # a round has ended since the last step
-        self._number = next(_numbers)
+        self._number = -1
         self._handles: List[Any] = []
         self._buckets: List[_Bucket] = []
         self._views: List[Optional[torch.Tensor]] = []
         self._sparse: Dict[int, _ops.Handle] = {}
         self._compressed: Dict[int, Tuple[torch.Tensor, Any]] = {}
+        self._absent: Set[int] = set()  # of the compressed ones, those this rank has no gradient for
         self._group_requests: Dict[int, Tuple[_native.Request, List[torch.Tensor]]] = {}
         self._is_sparse: List[bool] = []
         self._order: List[int] = []
@@ -120,10 +128,11 @@ class GradientReducer:
         ]
 
     def close(self) -> None:
-        """Takes the hooks away; gradients are again the parameters' own."""
+        """Takes the hooks away; gradients are again the parameters' own. Nothing else may be called then."""
         for handle in self._handles:
             handle.remove()
         self._handles = []
+        del self._native  # it calls us: parameters would live on until the next garbage collection
 
     def _begin(self) -> None:
         """The first gradient of a backward pass: asks to be called at its end."""
@@ -203,11 +212,13 @@ class GradientReducer:
     def _submit_compressed(self, number: int) -> None:
         """All gradients of a bucket have gone through the user's compressor."""
         members = self._buckets[number].members
-        tensors = [_ops.on_host(self._compressed[i][0]) for i in members]
+        present = torch.tensor([float(i not in self._absent) for i in members])
+        tensors = [_ops.on_host(self._compressed[i][0]) for i in members] + [present]
+        names = [self.names[i] for i in members] + [f"bucket{number}.present"]
         request = _native.submit_group(
             [_ops.native(tensor) for tensor in tensors],
             [None] * len(tensors),
-            [f"allreduce.optimizer{self._number}.{self.names[i]}" for i in members],
+            [f"allreduce.optimizer{self._number}.{name}" for name in names],
             self.reduction.op,
             self.reduction.prescale,
             self.reduction.postscale,
@@ -252,13 +263,13 @@ class GradientReducer:
         elif gradient is None:
             self._fill_with_zeros(index, parameter, view)
         elif gradient is view:
-            if self.reduction.op == Sum and self._native.passes_left(index) in (0, self.passes):
-                view.div_(self._linear_factor())  # it was combined before: leave it as it is
+            if self.reduction.op == Sum and not self._native.is_fresh(index):
+                view.div_(self.linear_factor())  # it was combined before: leave it as it is
         else:
             self._take_slowly(index, parameter)
         self._native.arrive(index, gradient is not None)
 
-    def _linear_factor(self) -> float:
+    def linear_factor(self) -> float:
         """What combining equal gradients multiplies them with."""
         reduction = self.reduction
         return reduction.process_set.size() * reduction.prescale * reduction.postscale
@@ -267,6 +278,7 @@ class GradientReducer:
         if view is not None:
             view.zero_()
         else:
+            self._absent.add(index)
             self._compressed[index] = self.reduction.compression.compress(torch.zeros_like(parameter).detach())
 
     def _show_foreign(self, index: int, nobody: bool) -> None:
@@ -276,8 +288,6 @@ class GradientReducer:
             return
         if view is not None and self._bucket_of[index].is_gradient:
             parameter.grad = view
-        else:
-            parameter.grad = torch.zeros_like(parameter)
 
     def _unpack(self, nobody: Any) -> None:
         """Results that are not yet the gradients."""
@@ -289,11 +299,13 @@ class GradientReducer:
         self._sparse.clear()
         for number, (request, tensors) in self._group_requests.items():
             request.wait()
-            for index, tensor in zip(self._buckets[number].members, tensors):
-                result = self.reduction.compression.decompress(tensor, self._compressed[index][1])
-                self._write(index, result)
+            for index, tensor, present in zip(self._buckets[number].members, tensors, tensors[-1]):
+                if present != 0:
+                    result = self.reduction.compression.decompress(tensor, self._compressed[index][1])
+                    self._write(index, result)
         self._group_requests.clear()
         self._compressed.clear()
+        self._absent.clear()
         for bucket in self._buckets:
             if bucket.flat is not None and not bucket.is_gradient:
                 for index in bucket.members:
@@ -310,6 +322,7 @@ class GradientReducer:
 
     def _plan(self) -> None:
         """Once, after the first backward pass: the ranks agree on order and kinds, and buckets are made."""
+        self._number = _next_number(self.reduction.process_set)
         self._agree()
         self._views = [None] * len(self.parameters)
         self._bucket_of: Dict[int, _Bucket] = {}

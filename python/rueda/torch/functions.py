@@ -37,6 +37,8 @@ def broadcast_parameters(
         if torch.nn.parameter.is_lazy(value):
             raise ValueError(f"parameter {name} has no shape yet: run the model once before broadcasting")
         target = value.data if isinstance(value, torch.nn.Parameter) else value
+        if target.is_complex():
+            target = torch.view_as_real(target)
         handles.append(_ops.broadcast_async_(target, root_rank, f"parameter.{name}", process_set))
     for handle in handles:
         handle.wait()
@@ -118,7 +120,9 @@ def broadcast_optimizer_state(
         tensors = []
         _adopt(optimizer, parameters, description, tensors)
     handles = [
-        _ops.broadcast_async_(tensor, root_rank, f"optimizer.{i}", process_set)
+        _ops.broadcast_async_(
+            torch.view_as_real(tensor) if tensor.is_complex() else tensor, root_rank, f"optimizer.{i}", process_set
+        )
         for i, tensor in enumerate(tensors)
     ]
     for handle in handles:

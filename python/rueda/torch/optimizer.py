@@ -4,12 +4,14 @@ all ranks."""
 from __future__ import annotations
 
 import contextlib
+import weakref
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Type, Union
 
 import torch
 
 from ._adasum import AdasumMixin
 from ._reducer import GradientReducer, Reduction
+from ._wrapper import WrapperMixin
 from .._basics import Adasum, Average, Sum, size
 from .._process_sets import ProcessSet, global_process_set
 from .compression import Compression, Compressor
@@ -18,7 +20,7 @@ Named = Optional[Iterable[Tuple[str, torch.Tensor]]]
 Groups = Optional[Union[int, Sequence[Sequence[torch.Tensor]]]]
 
 
-class AveragingMixin:
+class AveragingMixin(WrapperMixin):
     """What a DistributedOptimizer with Average or Sum adds to the user's optimizer class."""
 
     _rueda: Any
@@ -33,7 +35,7 @@ class AveragingMixin:
     def _attach(self) -> None:
         """Listens to all parameters that have gradients now."""
         if self._rueda is not None:
-            self._rueda.close()
+            self._rueda_end()
             self._rueda = None
         members = self._rueda_reduction.process_set
         if not members.included() or members.size() == 1:
@@ -42,6 +44,9 @@ class AveragingMixin:
         names = [self._rueda_names[p] for p in parameters]
         groups = _number_groups(self._rueda_groups, parameters)
         self._rueda = GradientReducer(names, parameters, self._rueda_reduction, groups, self._rueda_passes)
+        # the parameters hold the hooks: an optimizer that is gone must not communicate any more
+        self._rueda_end = weakref.finalize(self, self._rueda.close)
+        self._rueda_end.atexit = False
 
     # ---- What Horovod's has beside the optimizer's own methods
 
@@ -85,6 +90,7 @@ class AveragingMixin:
     def step(self, closure: Any = None) -> Any:
         """The optimizer's step on combined gradients. Without a backward pass that has combined them, it
         does it first."""
+        self._tell_schedulers()
         if closure is None and not self._rueda_skips:
             self._take_in_new_parameters()
             self.synchronize()
@@ -113,19 +119,17 @@ class AveragingMixin:
 
     def _take_in_new_parameters(self) -> None:
         """Parameters that were frozen when the optimizer was wrapped, and are no longer."""
-        if self._rueda is None:
+        old = self._rueda
+        if old is None:
             return
-        wanted = sum(p.requires_grad for p in _parameters(self))
-        if wanted > sum(p.requires_grad for p in self._rueda.parameters):
-            completed = self._rueda.completed
-            self._attach()
-            if completed:  # the others are combined already: averaging equal gradients changes nothing
-                self._undo_sum()
-
-    def _undo_sum(self) -> None:
-        reduction = self._rueda_reduction
-        if reduction.op == Sum and self._rueda is not None:
-            raise ValueError("parameters were unfrozen between backward() and step(): wrap the optimizer again")
+        if all(id(p) in old.known for p in _parameters(self) if p.requires_grad):
+            return
+        self._attach()
+        if old.completed and self._rueda_reduction.op == Sum:
+            # the others will be combined again: averages stay what they are, sums would grow
+            for parameter in old.parameters:
+                if parameter.grad is not None:
+                    parameter.grad.div_(old.linear_factor())
 
 
 def _parameters(optimizer: Any) -> List[torch.Tensor]:
@@ -213,6 +217,7 @@ def _subclass(optimizer: torch.optim.Optimizer, mixin: type) -> Any:
     instance = wrapped.__new__(wrapped)
     # a scheduler's patch of `step` belongs to the optimizer it was made with
     instance.__dict__.update({k: v for k, v in optimizer.__dict__.items() if k != "step"})
+    instance._rueda_wrapped = optimizer
     return instance
 
 

@@ -5,7 +5,6 @@
 
 #include "cli/job_file/read.h"
 #include "cli/job_file/tree.h"
-#include "cli/options.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -118,17 +117,17 @@ static void read_root(reading *r, const job_node *root)
 bool options_file_read(options_file *file, const char *path)
 {
     reading r = {.file = file};
-    size_t bytes;
+    size_t bytes = 0;
     file->count = 0;
     char *text = job_read_whole(path, &bytes);
     if (text == NULL) {
-        options_complain("run", "cannot read %s: %s", path, strerror(errno));
-        return false;
+        job_complain(&r.complaints, (job_place){0}, "cannot be read: %s", strerror(errno));
+    } else {
+        job_tree tree = job_tree_read(text, bytes, &r.complaints);
+        if (tree.root != NULL)
+            read_root(&r, tree.root);
+        job_tree_free(&tree);
     }
-    job_tree tree = job_tree_read(text, bytes, &r.complaints);
-    if (tree.root != NULL)
-        read_root(&r, tree.root);
-    job_tree_free(&tree);
     free(text);
     job_complaints_print(&r.complaints, path, stderr);
     return r.complaints.count == 0;

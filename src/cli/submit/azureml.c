@@ -115,7 +115,8 @@ static void take_keys(workspace *w, job_complaints *complaints)
                                      used > 0 ? ", " : "", keys[i]);
     }
     if (used > 0 && complaints->count == 0)
-        job_complain(complaints, root->at, "%s missing: add \"NAME\": \"VALUE\" for each", missing);
+        job_complain(complaints, root->at, "%s missing or empty: fill in a value for each",
+                     missing);
 }
 
 /* JSON is YAML, but for tabs between its words. */
@@ -182,8 +183,7 @@ static const char *command_of(const submit_request *r)
         text = job_tree_text(&r->file->tree, "%sexport %s=\"${{inputs.%s}}\" && ", text, v.name,
                              v.name);
     }
-    return job_tree_text(&r->file->tree, "%s%s", text,
-                         submit_line(r, 0, "OMPI_COMM_WORLD_LOCAL_RANK"));
+    return job_tree_text(&r->file->tree, "%s%s", text, submit_line(r, 0, &submit_mpirun));
 }
 
 static void write_inputs(const submit_request *r, FILE *to)

@@ -11,6 +11,7 @@
 
 #define MEET_PORT "23000" /* where rank 0 is met, or one of the ports after it */
 #define FOLLOW_PAUSE_S 2  /* between two looks at a job that is waited for */
+#define MISSES_MAX 15     /* looks in vain, one after the other */
 #define COMMAND_MAX 16    /* words of a command */
 
 static const submit_option options[] = {
@@ -68,6 +69,18 @@ static const char mpi_worker[] = //
     "          - name: worker\n"
     "            image: {image}\n"
     "            command: [/usr/sbin/sshd, -De]\n";
+
+/* The launcher may start before its workers, and nothing is tried twice. */
+static const char mpi_wait[] = //
+    "set -e\n"
+    "for host in $(cut -d ' ' -f 1 /etc/mpi/hostfile 2>/dev/null); do\n"
+    "    tries=300\n"
+    "    until ssh -o ConnectTimeout=2 \"$host\" true 2>/dev/null; do\n"
+    "        tries=$((tries - 1))\n"
+    "        [ $tries -gt 0 ] || { echo \"rueda submit: no answer from $host in 10 minutes\" >&2; exit 1; }\n"
+    "        sleep 2\n"
+    "    done\n"
+    "done\n";
 
 static const char mpi_line[] = //
     "mpirun --allow-run-as-root -np {=ranks} --bind-to none --map-by slot -x PATH{=variables}"
@@ -200,11 +213,11 @@ static char *mpi_script(const submit_request *r)
         fprintf(to, " -x %s", r->variables[i].name);
     if (to == NULL || fclose(to) != 0 || (to = open_memstream(&script, &bytes)) == NULL)
         abort();
-    fputs("set -e\n", to);
+    fputs(mpi_wait, to);
     for (size_t i = 0; i < r->file->run_count; i++) {
         const sheet_field fields[] = {{"ranks", submit_number(r, r->ranks)},
                                       {"variables", names},
-                                      {"line", submit_line(r, i, "OMPI_COMM_WORLD_LOCAL_RANK")},
+                                      {"line", submit_line(r, i, &submit_mpirun)},
                                       {NULL, NULL}};
         sheet_write(to, SHEET_SHELL, mpi_line, fields);
     }
@@ -233,6 +246,9 @@ static void write_mpi(const submit_request *r, FILE *to, const char *image)
     free(script);
 }
 
+/* `rueda part` in each pod. */
+static const submit_starter part = {.local_rank = "RUEDA_LOCAL_RANK"};
+
 static void write_tcp(const submit_request *r, FILE *to, const char *image)
 {
     const sheet_field fields[] = {{"name", r->name},
@@ -244,7 +260,7 @@ static void write_tcp(const submit_request *r, FILE *to, const char *image)
                                   {NULL, NULL}};
     sheet_write(to, SHEET_YAML, tcp_head, fields);
     for (size_t i = 0; i < r->file->run_count; i++) {
-        const char *line = submit_line(r, i, "RUEDA_LOCAL_RANK");
+        const char *line = submit_line(r, i, &part);
         sheet_write(to, SHEET_YAML, tcp_line,
                     (sheet_field[]){{"line", without_expansion(r, line)}, {NULL, NULL}});
     }
@@ -292,8 +308,8 @@ static command kubectl(const submit_request *r, const char *const *words)
 
 typedef enum phase { PHASE_GOES_ON, PHASE_GOOD, PHASE_BAD, PHASE_LOST } phase;
 
-/* The conditions that hold, of an MPIJob or a Job. */
-static phase look(const submit_request *r)
+/* The conditions that hold, of an MPIJob or a Job. A server that does not answer is asked again. */
+static phase look(const submit_request *r, int *misses)
 {
     const char *kind = r->engine == SUBMIT_TCP ? "job" : "mpijob";
     char *said;
@@ -303,16 +319,28 @@ static phase look(const submit_request *r)
                               "jsonpath={.status.conditions[?(@.status==\"True\")].type}", NULL});
     const int code = tool_ask(c.words, &said);
     phase found = PHASE_GOES_ON;
-    if (code != 0) {
+    *misses = code != 0 ? *misses + 1 : 0;
+    if (code != 0 && (*misses > MISSES_MAX || strstr(said, "NotFound") != NULL)) {
         submit_complain("lost sight of %s; kubectl says: %s", r->name, tool_last_line(said));
         found = PHASE_LOST;
-    } else if (strstr(said, "Complete") != NULL || strstr(said, "Succeeded") != NULL) {
+    } else if (code == 0 &&
+               (strstr(said, "Complete") != NULL || strstr(said, "Succeeded") != NULL)) {
         found = PHASE_GOOD;
-    } else if (strstr(said, "Failed") != NULL) {
+    } else if (code == 0 && strstr(said, "Failed") != NULL) {
         found = PHASE_BAD;
     }
     free(said);
     return found;
+}
+
+/* As long as a pod has no container that runs there is no log of it, and kubectl says so. */
+static bool has_logs(const submit_request *r, const char *most, const char *selector)
+{
+    char *said;
+    const command c = kubectl(r, (const char *const[]){"logs", "--tail=1", most, selector, NULL});
+    const bool some = tool_ask(c.words, &said) == 0 && strstr(said, "No resources found") == NULL;
+    free(said);
+    return some;
 }
 
 static int follow(const submit_request *r)
@@ -323,16 +351,12 @@ static int follow(const submit_request *r)
     const command logs = kubectl(r, (const char *const[]){"logs", "--follow", "--tail=-1",
                                                           "--prefix", most, selector, NULL});
     bool shown = false;
+    int misses = 0;
     phase p;
-    while ((p = look(r)) == PHASE_GOES_ON) {
-        char *said;
-        /* as long as no container runs there is no log, and kubectl says so */
-        const command ready =
-            kubectl(r, (const char *const[]){"logs", "--tail=1", most, selector, NULL});
-        const bool some = !shown && tool_ask(ready.words, &said) == 0;
-        if (some)
+    while ((p = look(r, &misses)) == PHASE_GOES_ON) {
+        if (!shown && has_logs(r, most, selector))
             shown = tool_show(logs.words) == 0;
-        if (!shown || !some)
+        else
             nanosleep(&(struct timespec){FOLLOW_PAUSE_S, 0}, NULL);
     }
     if (!shown && (p == PHASE_GOOD || p == PHASE_BAD))
@@ -362,7 +386,7 @@ static int send_job(const submit_request *r, const char *file)
             "rueda submit: %s is submitted; kubectl delete mpijob,job,service,secret -l "
             "rueda.job=%s ends it and removes all of it\n",
             r->name, r->name);
-    return r->wait ? follow(r) : EXIT_SUCCESS;
+    return r->wait ? follow(r) : submit_tell(r->name);
 }
 
 const submit_platform submit_kubernetes = {

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define FOLLOW_PAUSE_NS 500000000 /* between two looks at a job that is waited for */
+#define MISSES_MAX 60             /* looks in vain, one after the other */
 #define TEXT_MAX 256
 #define NEVER_FITS "Requested node configuration is not available"
 #define WHY_MAX 512
@@ -21,6 +22,8 @@ static const submit_option options[] = {
     {"--partition", "NAME", "slurm: where it waits"},
     {"--account", "NAME", "slurm: who pays"},
     {"--time", "TIME", "slurm: limit, as in 2:30:00"},
+    {"--mpi", "TYPE",
+     "slurm: with --engine mpi, that of srun: pmix for Open MPI, pmi2 for MPICH (pmix)"},
     {"--sbatch", "OPTION", "slurm: one more option of sbatch, as in --sbatch=--qos=high"},
     {NULL, NULL, NULL},
 };
@@ -64,6 +67,11 @@ static const char step[] = //
     "srun --nodes={=nodes} --ntasks={=ranks} --ntasks-per-node={=ranks_of_node}{=step_options}"
     " --kill-on-bad-exit=1 --label sh -c {line} || exit\n";
 
+static const submit_starter srun = {.rank = "SLURM_PROCID",
+                                    .size = "SLURM_STEP_NUM_TASKS",
+                                    .local_rank = "SLURM_LOCALID",
+                                    .shares_gpus = true};
+
 /* ---- The script -------------------------------------------------------------------------------- */
 
 /* Nodes, of which each takes as many workers. 0: complained. */
@@ -86,7 +94,7 @@ static int find_nodes(const submit_request *r)
 
 static bool are_plain(const submit_request *r)
 {
-    static const char *const names[] = {"--partition", "--account", "--time", "--sbatch"};
+    static const char *const names[] = {"--partition", "--account", "--time", "--mpi", "--sbatch"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         for (const char *const *v = submit_values_of(r, names[i]); *v != NULL; v++) {
             if (!submit_is_plain(names[i], *v))
@@ -100,11 +108,15 @@ static bool are_plain(const submit_request *r)
 static const char *step_options(const submit_request *r, const char *cpus)
 {
     const bool own_gpus = r->gpus > 0 && r->gpus % r->processes == 0;
-    return job_tree_text(&r->file->tree, "%s%s%s%s%s",
-                         cpus == NULL ? "" : " --cpus-per-task=", cpus == NULL ? "" : cpus,
-                         own_gpus ? " --gpus-per-task=" : "",
-                         own_gpus ? submit_number(r, r->gpus / r->processes) : "",
-                         r->engine == SUBMIT_MPI ? " --mpi=pmix" : "");
+    const char *text = "", *mpi = submit_value(r, "--mpi");
+    if (cpus != NULL)
+        text = job_tree_text(&r->file->tree, " --cpus-per-task=%s", cpus);
+    if (own_gpus)
+        text = job_tree_text(&r->file->tree, "%s --gpus-per-task=%lld", text,
+                             (long long)(r->gpus / r->processes));
+    if (r->engine == SUBMIT_MPI)
+        text = job_tree_text(&r->file->tree, "%s --mpi=%s", text, mpi == NULL ? "pmix" : mpi);
+    return text;
 }
 
 /* False: there is no such Python, and that was said. */
@@ -150,6 +162,8 @@ static bool write_script(const submit_request *r, FILE *to)
     const int nodes = find_nodes(r);
     if (nodes == 0 || !are_plain(r))
         return false;
+    if (submit_value(r, "--mpi") != NULL && r->engine != SUBMIT_MPI)
+        return submit_complain("--mpi goes with --engine mpi");
     const int64_t shared = r->workers / nodes; /* workers of each node */
     const char *cpus = submit_number(r, (r->cpus + r->processes - 1) / r->processes);
     const sheet_field fields[] = {{"name", r->name},
@@ -173,7 +187,7 @@ static bool write_script(const submit_request *r, FILE *to)
         return false;
     for (size_t i = 0; i < r->file->run_count; i++) {
         sheet_field line[sizeof fields / sizeof fields[0] + 1];
-        line[0] = (sheet_field){"line", submit_line(r, i, NULL)};
+        line[0] = (sheet_field){"line", submit_line(r, i, &srun)};
         memcpy(line + 1, fields, sizeof fields);
         sheet_write(to, SHEET_SHELL, step, line);
     }
@@ -210,6 +224,23 @@ static bool look(const char *id, state *s)
     const bool known = code == 0 && s->state[0] != '\0';
     free(said);
     return known;
+}
+
+static void pause_between(void)
+{
+    nanosleep(&(struct timespec){0, FOLLOW_PAUSE_NS}, NULL);
+}
+
+/* A busy slurmctld may leave a question unanswered; that it knows no such job is an answer. */
+static bool look_patiently(const char *id, state *s)
+{
+    int misses = 0;
+    while (!look(id, s)) {
+        if (strstr(s->reason, "Invalid job id") != NULL || ++misses > MISSES_MAX)
+            return false;
+        pause_between();
+    }
+    return true;
 }
 
 static bool has_ended(const char *state)
@@ -261,11 +292,11 @@ static int follow(const char *id)
     char told[TEXT_MAX] = "";
     FILE *output = NULL;
     bool known;
-    while ((known = look(id, &s)) && !has_ended(s.state)) {
+    while ((known = look_patiently(id, &s)) && !has_ended(s.state)) {
         tell_waiting(&s, told, sizeof told);
         if (s.output[0] != '\0')
             show_more(s.output, &output);
-        nanosleep(&(struct timespec){0, FOLLOW_PAUSE_NS}, NULL);
+        pause_between();
     }
     if (known)
         show_more(s.output, &output);
@@ -313,7 +344,7 @@ static int send_script(const submit_request *r, const char *file)
     if (!taken)
         return EXIT_USAGE;
     unlink(file); /* sbatch has a copy */
-    return r->wait ? follow(id) : EXIT_SUCCESS;
+    return r->wait ? follow(id) : submit_tell(id);
 }
 
 const submit_platform submit_slurm = {

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 const submit_platform *const submit_platforms[] = {&submit_slurm, &submit_kubernetes,
@@ -48,6 +49,11 @@ bool submit_complain_at(const submit_request *r, job_place at, const char *forma
     return false;
 }
 
+int submit_tell(const char *id)
+{
+    return puts(id) >= 0 && fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
 bool submit_is_plain(const char *option, const char *value)
 {
     const char *c = value;
@@ -59,24 +65,41 @@ bool submit_is_plain(const char *option, const char *value)
                            value);
 }
 
-const char *submit_line(const submit_request *r, size_t index, const char *local_rank)
+const submit_starter submit_mpirun = {.rank = "OMPI_COMM_WORLD_RANK",
+                                      .size = "OMPI_COMM_WORLD_SIZE",
+                                      .local_rank = "OMPI_COMM_WORLD_LOCAL_RANK"};
+
+/* Each process of a worker sees its share of the GPUs. */
+static const char *share_gpus(const submit_request *r, const char *local_rank)
+{
+    const long long share = r->gpus / r->processes;
+    if (r->processes == 1 || r->gpus == 0 || r->gpus % r->processes != 0)
+        return "";
+    if (share == 1)
+        return job_tree_text(&r->file->tree, "export CUDA_VISIBLE_DEVICES=$%s && ", local_rank);
+    return job_tree_text(&r->file->tree,
+                         "export CUDA_VISIBLE_DEVICES=$(seq -s, $((%s * %lld)) "
+                         "$((%s * %lld + %lld))) && ",
+                         local_rank, share, local_rank, share, share - 1);
+}
+
+/* Not exported: a program that found them in its environment would take us for its launcher. */
+static const char *name_ranks(const submit_request *r, const submit_starter *by, const char *line)
+{
+    if (by->rank == NULL || strstr(line, "RUEDA_") == NULL)
+        return "";
+    return job_tree_text(&r->file->tree, "RUEDA_RANK=$%s RUEDA_SIZE=$%s RUEDA_LOCAL_RANK=$%s && ",
+                         by->rank, by->size, by->local_rank);
+}
+
+const char *submit_line(const submit_request *r, size_t index, const submit_starter *by)
 {
     const char *line = r->file->run[index].text;
     size_t length = strlen(line);
     while (length > 0 && line[length - 1] == '\n') /* of a block in the job file */
         length--;
-    const char *gpus;
-    const long long share = r->gpus / r->processes;
-    if (local_rank == NULL || r->processes == 1 || r->gpus == 0 || r->gpus % r->processes != 0)
-        gpus = "";
-    else if (share == 1)
-        gpus = job_tree_text(&r->file->tree, "export CUDA_VISIBLE_DEVICES=$%s && ", local_rank);
-    else
-        gpus = job_tree_text(&r->file->tree,
-                             "export CUDA_VISIBLE_DEVICES=$(seq -s, $((%s * %lld)) "
-                             "$((%s * %lld + %lld))) && ",
-                             local_rank, share, local_rank, share, share - 1);
-    return job_tree_text(&r->file->tree, "%s%.*s", gpus, (int)length, line);
+    return job_tree_text(&r->file->tree, "%s%s%.*s", name_ranks(r, by, line),
+                         by->shares_gpus ? "" : share_gpus(r, by->local_rank), (int)length, line);
 }
 
 const char *submit_number(const submit_request *r, int64_t number)

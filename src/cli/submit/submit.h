@@ -78,13 +78,25 @@ bool submit_complain(const char *format, ...) __attribute__((format(printf, 1, 2
 bool submit_complain_at(const submit_request *r, job_place at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* A job that is not waited for: its number or name on stdout, for scripts. Returns the exit code. */
+int submit_tell(const char *id);
+
 /* Whether a value is made of letters, digits and ". _ - : / = , + @ %" alone; complains otherwise. */
 bool submit_is_plain(const char *option, const char *value);
 
-/* Line `index` for sh -c. Where the GPUs of a worker can be shared out evenly, each process sees its
- * own: `local_rank` names the variable that has its number within the worker; NULL: the platform sees to
- * that. */
-const char *submit_line(const submit_request *r, size_t index, const char *local_rank);
+/* The variables by which whoever starts the processes tells them who they are. */
+typedef struct submit_starter {
+    const char *rank, *size; /* NULL: RUEDA_RANK and the others are there */
+    const char *local_rank;
+    bool shares_gpus; /* it lets each process see its own GPUs */
+} submit_starter;
+
+/* Line `index` for sh -c, which may speak of RUEDA_RANK, RUEDA_SIZE and RUEDA_LOCAL_RANK as under `rueda
+ * run`. Where the GPUs of a worker can be shared out evenly, each process sees its own. */
+const char *submit_line(const submit_request *r, size_t index, const submit_starter *by);
+
+/* Open MPI's mpirun. */
+extern const submit_starter submit_mpirun;
 
 /* "12" in memory of the job; NULL for a number below 1. */
 const char *submit_number(const submit_request *r, int64_t number);

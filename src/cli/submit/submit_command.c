@@ -13,7 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define OPTIONS_MAX 40 /* of this command and all platforms */
+#define OPTIONS_MAX 40  /* of this command and all platforms */
+#define OWN_VARIABLES 2 /* that resources come to */
 
 static const char usage[] = "rueda submit [options] --to PLATFORM JOB.yaml";
 static const char about[] =
@@ -161,25 +162,36 @@ static bool take_name(const words *w, submit_request *r)
     return used > 0 || submit_complain("the job has no name; write --name NAME");
 }
 
-/* The file's variables, then those of the command line, which win; without GPUs none is seen. */
+static void set_variable(submit_request *r, const char *name, const char *value)
+{
+    size_t i = 0;
+    while (i < r->variable_count && strcmp(r->variables[i].name, name) != 0)
+        i++;
+    r->variables[i] = (submit_variable){name, value};
+    r->variable_count += i == r->variable_count;
+}
+
+/* What the resources mean, then the file's variables, then those of the command line: later ones win. */
 static bool take_variables(const words *w, submit_request *r)
 {
-    size_t count = r->file->env_count + 1;
+    size_t count = r->file->env_count + OWN_VARIABLES;
     for (const char **v = w->variables; *v != NULL; v++)
         count++;
     r->variables = job_tree_take(&r->file->tree, count * sizeof *r->variables);
     if (r->file->resources.gpus.at.line > 0 && r->gpus == 0)
-        r->variables[r->variable_count++] = (submit_variable){"CUDA_VISIBLE_DEVICES", ""};
+        set_variable(r, "CUDA_VISIBLE_DEVICES", "");
+    if (r->cpus > 0)
+        set_variable(r, "OMP_NUM_THREADS",
+                     submit_number(r, r->cpus < r->processes ? 1 : r->cpus / r->processes));
     for (size_t i = 0; i < r->file->env_count; i++)
-        r->variables[r->variable_count++] =
-            (submit_variable){r->file->env[i].name.text, r->file->env[i].value.text};
+        set_variable(r, r->file->env[i].name.text, r->file->env[i].value.text);
     for (const char **v = w->variables; *v != NULL; v++) {
         const char *equals = strchr(*v, '=');
         char *name =
             job_tree_text(&r->file->tree, "%.*s", equals == NULL ? 0 : (int)(equals - *v), *v);
         if (!job_is_variable(name))
             return submit_complain("-x %s is not valid; write -x NAME=VALUE", *v);
-        r->variables[r->variable_count++] = (submit_variable){name, equals + 1};
+        set_variable(r, name, equals + 1);
     }
     return true;
 }

@@ -107,7 +107,7 @@ static rueda_status choose_place(const config *settings, const char *job, char m
     unsigned first = 0;
     const bool told = settings->interface.text[0] != '\0';
     const rueda_status status =
-        net_interface(told ? settings->interface.text : "0.0.0.0/0,::/0", &own);
+        net_interface(told ? settings->interface.text : NET_INTERFACE_ANY, &own);
     if (status != RUEDA_OK)
         return status;
     if (sscanf(settings->ports.text, "%u", &first) != 1 || first == 0 || first > UINT16_MAX)

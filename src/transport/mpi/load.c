@@ -119,10 +119,13 @@ bool mpi_own_folder(char folder[MPI_PATH_MAX])
     if (dladdr((const void *)flavours, &facts) == 0 || facts.dli_fname == NULL)
         return false;
     snprintf(folder, MPI_PATH_MAX, "%s", facts.dli_fname);
+    if (strchr(folder, '/') == NULL) { /* the program, which PATH has found */
+        const ssize_t length = readlink("/proc/self/exe", folder, MPI_PATH_MAX - 1);
+        folder[length > 0 ? length : 0] = '\0';
+    }
     if ((end = strrchr(folder, '/')) == NULL)
-        snprintf(folder, MPI_PATH_MAX, ".");
-    else
-        *end = '\0';
+        return false;
+    *end = '\0';
     return true;
 }
 

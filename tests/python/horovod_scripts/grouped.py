@@ -34,4 +34,15 @@ for arguments in grouped:
         optimizer.step()
     everyones = hvd.allgather(model[2].weight.detach().unsqueeze(0))
     assert all(torch.equal(each, everyones[0]) for each in everyones)
+
+source = torch.randn(4, 3, generator=torch.Generator().manual_seed(rank))
+gradients = []
+for arguments in {}, {"num_groups": 2, "gradient_predivide_factor": 4.0}:
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    optimizer = hvd.DistributedOptimizer(optimizer, model.named_parameters(), **arguments)
+    optimizer.zero_grad()
+    model(source).pow(2).sum().backward()
+    optimizer.step()
+    gradients.append(model[0].weight.grad.clone())
+torch.testing.assert_close(*gradients)
 print("done")

@@ -1,17 +1,10 @@
-"""What the examples have in common: options, the learning rate over time, the order of data, and which device
-is ours."""
+"""Options that the examples have in common; no framework is needed for them."""
 
 from __future__ import annotations
 
 import argparse
 
-import torch
-
-import rueda.torch as hvd
-
 import progress
-
-WARM_UP = 0.2  # of the steps
 
 
 def natural(text: str) -> int:
@@ -53,25 +46,3 @@ def add_training(parser: argparse.ArgumentParser, epochs: int, batch_size: int, 
     parser.add_argument("--lr", type=positive_float, default=lr, help=f"the largest learning rate ({lr})")
     parser.add_argument("--log-interval", type=positive, default=50, help="steps between two reports (50)")
     parser.add_argument("--progress", choices=progress.MODES, default="auto", help="auto: a bar on a terminal")
-
-
-def rate(step: int, steps: int) -> float:
-    """The part of the largest learning rate for a step: it rises linearly over the first fifth of the
-    steps, then falls linearly to zero."""
-    peak = max(1, int(WARM_UP * steps))
-    return min((step + 1) / peak, (steps - step) / max(1, steps - peak), 1.0)
-
-
-def shuffle(count: int, seed: int) -> torch.Tensor:
-    """The numbers below ``count`` in an order that is the same on all ranks."""
-    return torch.randperm(count, generator=torch.Generator().manual_seed(seed))
-
-
-def own_device() -> torch.device:
-    """The GPU of this rank, or the processor where there is none."""
-    count = torch.cuda.device_count()
-    if count == 0:
-        return torch.device("cpu")
-    device = torch.device("cuda", hvd.local_rank() % count)
-    torch.cuda.set_device(device)
-    return device
