@@ -300,7 +300,7 @@ def test_odd_parameters() -> None:
         tensors = [torch.tensor(2.0), torch.zeros(0), torch.randn(6, 4)[:, ::2], torch.randn(2, 6).t()]
         tensors += [torch.randn(3).to(torch.bfloat16), torch.randn(3, 1).double(), torch.randn(1)]
         model = torch.nn.ParameterList([torch.nn.Parameter(t) for t in tensors])
-        optimizer = wrap(optim.SGD(model.parameters(), lr=0.1))
+        optimizer = wrap(optim.SGD(model.parameters(), lr=0.001))
         for _ in range(3):
             optimizer.zero_grad()
             y = model[0] * x @ model[2] + (x @ model[3]) * model[4].float().sum() + model[5].sum().float()
