@@ -60,7 +60,8 @@ class KerasMixin:
             return self._apply_and_combine(grads, variables, trainable_variables)
         if isinstance(self, keras.optimizers.LossScaleOptimizer):
             grads = self._rueda_combine(list(grads), variables)
-        self._rueda_variables = [v for g, v in zip(grads, variables) if g is not None]
+        used = [v for g, v in zip(grads, variables) if g is not None]
+        object.__setattr__(self, "_rueda_variables", used)  # Keras would save them with the optimizer
         return super().apply(grads, trainable_variables)  # type: ignore[misc]
 
     def _clip_gradients(self, grads: List[Any]) -> List[Any]:
