@@ -66,6 +66,8 @@ def check_tensor(tensor: Any, name: Optional[str]) -> None:
 
 def on_host(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor itself, where the engine can read it, or a copy that it can."""
+    if tensor.is_cpu and tensor.is_contiguous() and not tensor.is_neg():
+        return tensor
     return tensor.detach().cpu().contiguous().resolve_neg()
 
 
@@ -107,7 +109,7 @@ def submit_allreduce(
     """``output`` None: a new tensor."""
     check_tensor(tensor, name)
     source = on_host(tensor)
-    in_place = output is not None and source.data_ptr() == output.data_ptr() and source.numel() > 0
+    in_place = source is output and source.numel() > 0
     result = source if in_place else torch.empty_like(source)
     request = _native.submit(
         ALLREDUCE,
@@ -129,7 +131,7 @@ def _finisher(
     tensor: torch.Tensor, output: Optional[torch.Tensor], result: torch.Tensor
 ) -> Callable[[], torch.Tensor]:
     if output is not None:
-        return lambda: output if result.data_ptr() == output.data_ptr() else _give_back(output, result)
+        return lambda: _give_back(output, result)
     return lambda: result if tensor.device.type == "cpu" else result.to(tensor.device)
 
 
@@ -338,7 +340,7 @@ def _submit_broadcast(
 ) -> Handle:
     check_tensor(tensor, name)
     source = on_host(tensor)
-    in_place = output is not None and source.data_ptr() == output.data_ptr() and source.numel() > 0
+    in_place = source is output and source.numel() > 0
     result = source if in_place else torch.empty_like(source)
     request = _native.submit(
         BROADCAST,
