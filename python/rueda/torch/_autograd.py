@@ -21,7 +21,12 @@ Splits = Optional[Union[torch.Tensor, Sequence[int]]]
 
 
 def _tracked(*tensors: torch.Tensor) -> bool:
-    return torch.is_grad_enabled() and any(getattr(each, "requires_grad", False) for each in tensors)
+    if not torch.is_grad_enabled():
+        return False
+    for each in tensors:
+        if getattr(each, "requires_grad", False):
+            return True
+    return False
 
 
 def allreduce_gradient(
@@ -158,6 +163,11 @@ def allreduce(
     tensor([1., 1.])
     """
     op = _ops.resolve_op(average, op)
+    if compression is Compression.none and not torch.compiler.is_compiling() and not _tracked(tensor):
+        # by far the most common case
+        return _ops.submit_allreduce(
+            tensor, None, name, op, prescale_factor, postscale_factor, process_set
+        ).wait()
     small, context = compression.compress(tensor)
     if torch.compiler.is_compiling():
         result = _library.allreduce(small, name, op, prescale_factor, postscale_factor, process_set)

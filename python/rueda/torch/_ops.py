@@ -43,6 +43,7 @@ _DTYPES = [
     torch.float32,
     torch.float64,
 ]
+_COMBINABLE = frozenset(_DTYPES)
 _HAS_EXCHANGE = hasattr(torch.Tensor, "__dlpack_c_exchange_api__")
 
 
@@ -57,7 +58,7 @@ def check_tensor(tensor: Any, name: Optional[str]) -> None:
         raise ValueError(
             f"tensor {name or '(no name)'} is sparse: use sparse_allreduce_async, or make it dense"
         )
-    if tensor.dtype not in _DTYPES:
+    if tensor.dtype not in _COMBINABLE:
         raise ValueError(
             f"tensor {name or '(no name)'}: {tensor.dtype} cannot be combined"
             + ("; use torch.view_as_real" if tensor.is_complex() else "")
