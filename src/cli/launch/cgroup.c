@@ -10,9 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define LINE_MAX_BYTES (PATH_MAX + 256)
+#define REMOVE_PAUSE_NS 2000000 /* between two tries to remove a group … */
+#define REMOVE_TRIES 500        /* … and how many of them */
 
 /* ---- The two versions -------------------------------------------------------------------------- */
 
@@ -222,9 +225,25 @@ bool cgroup_was_full(const cgroup *g)
     return false;
 }
 
+/* What a rank has started and left behind. */
+static void kill_members(const cgroup *g)
+{
+    char text[4096] = "";
+    read_file(g->path, "cgroup.procs", text, sizeof text);
+    char *rest = text;
+    for (long pid; (pid = strtol(rest, &rest, 10)) > 0;)
+        kill((pid_t)pid, SIGKILL);
+}
+
 void cgroup_remove(cgroup *g)
 {
-    if (g->path[0] != '\0')
-        rmdir(g->path);
+    const struct timespec pause = {0, REMOVE_PAUSE_NS};
+    bool removed = g->path[0] == '\0' || rmdir(g->path) == 0;
+    /* a process that was just killed still counts until the kernel has taken it apart */
+    for (int i = 0; i < REMOVE_TRIES && !removed && errno == EBUSY; i++) {
+        kill_members(g);
+        nanosleep(&pause, NULL);
+        removed = rmdir(g->path) == 0;
+    }
     g->path[0] = '\0';
 }
