@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Iterator
 
 import pytest
 
 from ranks import Job
+
+# A shell's background jobs ignore it, and what they start would, too: tests of Ctrl-C need it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

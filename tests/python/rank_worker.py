@@ -15,6 +15,12 @@ from typing import Any, Dict, Optional
 import rueda
 
 
+def remove_process_sets() -> None:
+    """The next case finds none, whatever this one has made; all ranks know the same."""
+    for number in rueda.process_set_ids()[1:] if rueda.is_initialized() else []:
+        rueda.remove_process_set(rueda.get_process_set_by_id(number))
+
+
 def run_case(module: str, name: Optional[str], arguments: Dict[str, Any]) -> Optional[str]:
     """None, or what went wrong. Without a name it only imports the module."""
     try:
@@ -24,6 +30,7 @@ def run_case(module: str, name: Optional[str], arguments: Dict[str, Any]) -> Opt
         case = getattr(cases, name)
         rueda.init()  # a case may have left the job
         case.body(**arguments)
+        remove_process_sets()
         return None
     except KeyboardInterrupt:
         raise
