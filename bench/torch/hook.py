@@ -1,6 +1,6 @@
-"""What a gradient hook costs for a small parameter: a backward pass of many small layers on one rank of
-two, with and without the optimizer's hooks; communication is left out (no_sync does not run them, so a
-bucket that never fills is measured instead).
+"""What a gradient hook costs for a small parameter: a backward pass of many small layers with and without
+the optimizer's hooks. The hooks' pass also combines one bucket; an allreduce of that size is measured
+beside it and told apart.
 
     rueda run -np 2 python bench/torch/hook.py
 """

@@ -185,7 +185,8 @@ def mpi_enabled() -> bool:
 
 
 def mpi_built() -> bool:
-    """Whether MPI can be an engine: its plug-in is made for the MPI that is there (``rueda doctor``)."""
+    """Whether there is an engine for MPI: always, as a plug-in that ``rueda doctor --build-mpi`` makes where
+    the MPI is; ``mpi_enabled`` tells whether it is in use."""
     return True
 
 

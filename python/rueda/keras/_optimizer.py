@@ -35,7 +35,6 @@ class KerasMixin:
         self._rueda_reduction = reduction
         self._rueda_local: set = set()
         self._rueda_scales_local = scale_local_gradients
-        self._rueda_combines = True
 
     def register_local_var(self, variable: Any) -> None:
         """The gradient of this variable stays the rank's own."""
@@ -78,8 +77,8 @@ class KerasMixin:
         return result
 
 
-def _with_accumulation(optimizer: Any, passes: int, average: bool) -> Any:
-    """Keras' own accumulation, which divides by the number of passes; undone where that is not wanted."""
+def _with_accumulation(optimizer: Any, passes: int) -> Any:
+    """Keras' own accumulation, which divides by the number of passes."""
     if passes == 1:
         return optimizer
     config: Dict[str, Any] = dict(optimizer.get_config())
@@ -110,12 +109,9 @@ def wrap(
 ) -> Any:
     """An optimizer of the same class and settings that combines over all ranks."""
     optimizer = keras.optimizers.get(optimizer)
-    optimizer = _with_accumulation(optimizer, passes, average_passes)
-    if passes > 1 and not average_passes:
-        factor = float(passes)
-        scales = (reduction.scales[0], reduction.scales[1] * factor)
-        if reduction.op != Adasum:
-            reduction = reduction._replace(scales=scales)
+    optimizer = _with_accumulation(optimizer, passes)
+    if not average_passes and reduction.op != Adasum:  # passes add up: undo Keras' division
+        reduction = reduction._replace(scales=(reduction.scales[0], reduction.scales[1] * passes))
     if _needs_loss_scale(optimizer):
         # Keras would scale the loss outside of us, and a rank that skips a step would leave the others alone
         optimizer = keras.optimizers.LossScaleOptimizer(optimizer)

@@ -146,12 +146,8 @@ def _adopt(
         group.update(_rebuild(settings, device, group, tensors))
     for index, state in description["state"].items():
         parameter = parameters[index]
-        device = torch.device("cpu") if _is_host_state(state, parameter) else parameter.device
-        optimizer.state[parameter] = _rebuild(state, device, optimizer.state.get(parameter), tensors)
-
-
-def _is_host_state(state: Any, parameter: torch.Tensor) -> bool:
-    return parameter.device.type == "cpu"
+        old = optimizer.state.get(parameter)
+        optimizer.state[parameter] = _rebuild(state, parameter.device, old, tensors)
 
 
 # ---- Numbers ----------------------------------------------------------------------------------------
