@@ -23,7 +23,7 @@ _NO_GUARD = 0
 _calls: "weakref.WeakKeyDictionary[Any, Dict[str, int]]" = weakref.WeakKeyDictionary()
 
 
-def full_name(word: str, name: Optional[str], ignore_name_scope: bool = False) -> str:
+def full_name(word: str, name: Optional[str]) -> str:
     """The name on the wire; empty lets the engine count, which is right only where calls run in order."""
     if name is not None:
         return f"{word}.{name}"
@@ -156,7 +156,7 @@ def allreduce(
             return _allreduce_slices(tensor, name, op, process_set)
     return grouped_allreduce_named(
         [tensor],
-        [full_name("allreduce", name, ignore_name_scope)],
+        [full_name("allreduce", name)],
         compression,
         op,
         (prescale_factor, postscale_factor),
@@ -199,7 +199,7 @@ def grouped_allreduce(
     count = len(results)
     member = (lambda i: None) if name is None else (lambda i: f"{name}_{i}of{count}")
     if dense:
-        names = [full_name("allreduce", member(i), ignore_name_scope) for i in dense]
+        names = [full_name("allreduce", member(i)) for i in dense]
         combined = grouped_allreduce_named([results[i] for i in dense], names, compression, op, scales, process_set)
         for i, result in zip(dense, combined):
             results[i] = result
@@ -219,7 +219,7 @@ def allgather(
     process_set: ProcessSet = global_process_set,
 ) -> Any:
     """The ranks' tensors one after the other along the first dimension, which may differ; with gradient."""
-    wire = full_name("allgather", name, ignore_name_scope)
+    wire = full_name("allgather", name)
 
     @tf.custom_gradient
     def gather(value: Any) -> Any:
@@ -260,7 +260,7 @@ def broadcast(
     process_set: ProcessSet = global_process_set,
 ) -> Any:
     """The tensor of ``root_rank`` (a rank of the job, not of the set); with gradient."""
-    return broadcast_all([tensor], root_rank, [full_name("broadcast", name, ignore_name_scope)], process_set)[0]
+    return broadcast_all([tensor], root_rank, [full_name("broadcast", name)], process_set)[0]
 
 
 def broadcast_all(tensors: List[Any], root_rank: int, names: List[str], process_set: ProcessSet) -> List[Any]:
@@ -294,7 +294,7 @@ def alltoall(
 ) -> Any:
     """Sends ``splits[i]`` rows to rank i of the set and gives the rows received, by rank; with splits
     given, also how many came from each. With gradient."""
-    wire = full_name("alltoall", name, ignore_name_scope)
+    wire = full_name("alltoall", name)
     rows = None if splits is None else tf.convert_to_tensor(splits)
 
     @tf.custom_gradient
@@ -324,7 +324,7 @@ def reducescatter(
     ignore_name_scope: bool = False,
 ) -> Any:
     """Combines a tensor and gives each rank its share of the rows; with gradient."""
-    wire = full_name("reducescatter", name, ignore_name_scope)
+    wire = full_name("reducescatter", name)
     small, context = compression.compress(tf.convert_to_tensor(tensor))
     factor = prescale_factor * postscale_factor * (process_set.size() if op == Sum else 1)
 
