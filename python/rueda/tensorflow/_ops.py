@@ -51,26 +51,33 @@ def _guard() -> Any:
     return tf.raw_ops.RandomUniformInt(shape=tf.constant([], tf.int32), minval=0, maxval=1)
 
 
-def _start(kind: int, tensor: Any, name: str, op: int, scales: Tuple[float, float], process_set: ProcessSet, root: int = 0) -> Tuple[Any, Any]:
-    return operations.rueda_start(
-        tensor=tensor,
-        guard=_guard(),
-        tensor_name=name,
-        kind=kind,
-        reduce_op=op,
-        prescale=scales[0],
-        postscale=scales[1],
-        process_set=process_set._require_id(),
-        root=root,
-    )
-
-
-def _wait(started: Sequence[Tuple[Any, Any]]) -> List[Any]:
-    return list(
-        operations.rueda_wait(
-            outputs=[output for output, _ in started], handles=[handle for _, handle in started]
+def _run(
+    kind: int,
+    tensors: Sequence[Any],
+    names: Sequence[str],
+    op: int,
+    scales: Tuple[float, float],
+    process_set: ProcessSet,
+    root: int = 0,
+) -> List[Any]:
+    """Starts an operation for each tensor and waits for all."""
+    guard, number = _guard(), process_set._require_id()
+    started = [
+        operations.rueda_start(
+            tensor=tensor,
+            guard=guard,
+            tensor_name=name,
+            kind=kind,
+            reduce_op=op,
+            prescale=scales[0],
+            postscale=scales[1],
+            process_set=number,
+            root=root,
         )
-    )
+        for tensor, name in zip(tensors, names)
+    ]
+    outputs, handles = zip(*started)
+    return list(operations.rueda_wait(outputs=outputs, handles=handles))
 
 
 def _sized(kind: int, tensor: Any, name: str, op: int, scales: Tuple[float, float], process_set: ProcessSet, splits: Any = None) -> Tuple[Any, Any]:
@@ -98,9 +105,7 @@ def _allreduce_dense(
 
     @tf.custom_gradient
     def combine(*inputs: Any) -> Any:
-        outputs = _wait(
-            [_start(ALLREDUCE, each, name, op, scales, process_set) for each, name in zip(inputs, names)]
-        )
+        outputs = _run(ALLREDUCE, inputs, names, op, scales, process_set)
 
         def gradient(*upstream: Any) -> Any:
             return _allreduce_gradient(list(upstream), list(inputs), outputs, op, scales, process_set)
@@ -275,12 +280,7 @@ def broadcast_all(tensors: List[Any], root_rank: int, names: List[str], process_
 
     @tf.custom_gradient
     def spread(*inputs: Any) -> Any:
-        outputs = _wait(
-            [
-                _start(BROADCAST, each, name, Average, (1.0, 1.0), process_set, root_rank)
-                for each, name in zip(inputs, names)
-            ]
-        )
+        outputs = _run(BROADCAST, inputs, names, Average, (1.0, 1.0), process_set, root_rank)
 
         def gradient(*upstream: Any) -> Any:
             totals = grouped_allreduce(list(upstream), op=Average, process_set=process_set)
