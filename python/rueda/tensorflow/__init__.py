@@ -7,6 +7,9 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from .._basics import *  # noqa: F401,F403
 from .._process_sets import *  # noqa: F401,F403
 from ._ops import (
@@ -40,4 +43,19 @@ from .functions import (
 from .optimizer import DistributedOptimizer
 from .tape import DistributedGradientTape, PartialDistributedGradientTape
 
-__all__ = [name for name in dir() if not name.startswith("_") and name != "annotations"]
+if TYPE_CHECKING:
+    from . import elastic
+    from .sync_batch_norm import SyncBatchNormalization
+
+#: What needs Keras, or takes time to import: loaded when it is asked for, and not by ``import *``.
+_LATER = {"SyncBatchNormalization": ".sync_batch_norm", "elastic": ".elastic"}
+_OURS = {"Any", "TYPE_CHECKING", "annotations", "importlib"}
+
+__all__ = [name for name in dir() if not name.startswith("_") and name not in _OURS]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = importlib.import_module(_LATER[name], __name__)
+    return module if name == "elastic" else getattr(module, name)
