@@ -7,6 +7,7 @@ function's name and its number in it: the same on all ranks, also when one of th
 
 from __future__ import annotations
 
+import re
 import weakref
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
@@ -23,16 +24,22 @@ _NO_GUARD = 0
 _calls: "weakref.WeakKeyDictionary[Any, Dict[str, int]]" = weakref.WeakKeyDictionary()
 
 
+def call_site(word: str) -> str:
+    """The place in the program that asks: in a graph its name and a count, else the word alone. Numbers that
+    TensorFlow has put behind a graph's name are left out: they differ where a rank has traced more."""
+    if tf.executing_eagerly():
+        return word
+    graph = tf.compat.v1.get_default_graph()
+    counts = _calls.setdefault(graph, {})
+    counts[word] = counts.get(word, 0) + 1
+    return f"{word}.{re.sub(r'_[0-9]+$', '', getattr(graph, 'name', 'graph'))}.{counts[word]}"
+
+
 def full_name(word: str, name: Optional[str]) -> str:
     """The name on the wire; empty lets the engine count, which is right only where calls run in order."""
     if name is not None:
         return f"{word}.{name}"
-    if tf.executing_eagerly():
-        return ""
-    graph = tf.compat.v1.get_default_graph()
-    counts = _calls.setdefault(graph, {})
-    counts[word] = counts.get(word, 0) + 1
-    return f"{word}.{getattr(graph, 'name', 'graph')}.{counts[word]}"
+    return "" if tf.executing_eagerly() else call_site(word)
 
 
 def _guard() -> Any:
