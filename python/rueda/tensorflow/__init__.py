@@ -7,11 +7,11 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
 from .._basics import *  # noqa: F401,F403
 from .._process_sets import *  # noqa: F401,F403
+from . import elastic
 from ._ops import (
     allgather,
     allreduce,
@@ -44,18 +44,17 @@ from .optimizer import DistributedOptimizer
 from .tape import DistributedGradientTape, PartialDistributedGradientTape
 
 if TYPE_CHECKING:
-    from . import elastic
     from .sync_batch_norm import SyncBatchNormalization
 
-#: What needs Keras, or takes time to import: loaded when it is asked for, and not by ``import *``.
-_LATER = {"SyncBatchNormalization": ".sync_batch_norm", "elastic": ".elastic"}
-_OURS = {"Any", "TYPE_CHECKING", "annotations", "importlib"}
+_OURS = {"Any", "TYPE_CHECKING", "annotations"}
 
 __all__ = [name for name in dir() if not name.startswith("_") and name not in _OURS]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
+    """The one name that needs Keras is loaded when it is asked for, and not by ``import *``."""
+    if name != "SyncBatchNormalization":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = importlib.import_module(_LATER[name], __name__)
-    return module if name == "elastic" else getattr(module, name)
+    from .sync_batch_norm import SyncBatchNormalization
+
+    return SyncBatchNormalization
