@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Callable, Dict, List, Optional, Union
 
 import keras
@@ -11,6 +12,8 @@ from .._basics import rank, size
 from .._process_sets import ProcessSet, global_process_set
 from ..tensorflow import _ops
 from ..tensorflow.functions import broadcast_variables
+
+SAME_RATE = 1e-6  # relative; a learning rate is kept as float32
 
 
 class BroadcastGlobalVariablesCallback(keras.callbacks.Callback):
@@ -69,9 +72,19 @@ class MetricAverageCallback(keras.callbacks.Callback):
         logs.update({name: float(mean) for name, mean in zip(names, means)})
 
 
+def _velocities(optimizer: Any) -> List[Any]:
+    """What an optimizer with momentum carries from step to step: rate × gradients. (To change
+    ``optimizer.momentum`` for a step instead would not do: Keras compiles its value into the step.)"""
+    inner = getattr(optimizer, "inner_optimizer", optimizer)
+    if not getattr(inner, "momentum", 0):
+        return []
+    return getattr(inner, "momentums", None) or getattr(inner, "_momentums", None) or []
+
+
 class LearningRateScheduleCallback(keras.callbacks.Callback):
     """Multiplies the initial learning rate by a number, or by a function of the epoch, between two epochs.
-    ``staircase``: once an epoch; otherwise with every batch, by the fraction of the epoch."""
+    ``staircase``: once an epoch; otherwise with every batch, by the fraction of the epoch.
+    ``momentum_correction``: what an optimizer with momentum carries on gets the new rate, too."""
 
     def __init__(
         self,
@@ -93,7 +106,6 @@ class LearningRateScheduleCallback(keras.callbacks.Callback):
             self.staircase = True
         self.multiplier: Callable[[float], float] = multiplier if callable(multiplier) else (lambda epoch: multiplier)
         self.current_epoch = 0
-        self._momentum: Optional[float] = None
 
     def on_train_begin(self, logs: Optional[Dict[str, Any]] = None) -> None:
         if not self.staircase and not self.steps_per_epoch:
@@ -119,14 +131,9 @@ class LearningRateScheduleCallback(keras.callbacks.Callback):
         old = float(keras.ops.convert_to_numpy(optimizer.learning_rate))
         new = self.initial_lr * self.multiplier(epoch)
         optimizer.learning_rate = new
-        momentum = getattr(optimizer, "momentum", None)
-        if self.momentum_correction and isinstance(momentum, float) and momentum and old:
-            self._momentum = momentum
-            optimizer.momentum = momentum * new / old
-
-    def on_train_batch_end(self, batch: int, logs: Optional[Dict[str, Any]] = None) -> None:
-        if self._momentum is not None:
-            self.model.optimizer.momentum, self._momentum = self._momentum, None
+        if self.momentum_correction and old and not math.isclose(new, old, rel_tol=SAME_RATE):
+            for velocity in _velocities(optimizer):
+                velocity.assign(velocity * (new / old))
 
     def on_epoch_end(self, epoch: int, logs: Optional[Dict[str, Any]] = None) -> None:
         if logs is not None:
