@@ -14,7 +14,7 @@ from .._basics import *  # noqa: F401,F403
 from .._basics import Average
 from .._process_sets import *  # noqa: F401,F403
 from .._process_sets import ProcessSet, global_process_set
-from ._optimizer import KerasMixin
+from ._optimizer import is_distributed as _is_distributed
 from ..tensorflow import optimizer as _optimizers
 from ..tensorflow import _ops
 from ..tensorflow.compression import Compression
@@ -70,7 +70,7 @@ def load_model(
     objects.update(custom_objects or {})
     model = _keras.models.load_model(filepath, custom_objects=objects, **keywords)
     optimizer = getattr(model, "optimizer", None)
-    if optimizer is not None and not isinstance(optimizer, KerasMixin):
+    if optimizer is not None and not _is_distributed(optimizer):
         model.optimizer = DistributedOptimizer(optimizer, compression=compression)
     return model
 

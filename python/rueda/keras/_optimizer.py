@@ -1,25 +1,19 @@
 """Keras' optimizers with gradients (or, for Adasum, updates) combined over all ranks.
 
 An optimizer asks for its gradients to be clipped exactly when it is about to use them: after its own
-gradient accumulation, before its update. That is where gradients are combined. An optimizer that scales
-the loss decides by its gradients whether to step at all: there they are combined before it looks, so that
-all ranks decide alike.
+gradient accumulation, before its update. That is where gradients are combined; updates are combined after
+it. An optimizer that scales the loss decides by its gradients whether to step at all: there the ranks agree
+on the decision, and the optimizer inside of it combines.
 """
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional
+from typing import Any, List, Optional
 
 import keras
 
 from .._basics import Adasum
-from ..tensorflow._gradients import (
-    AdasumOfUpdates,
-    Reduction,
-    combine_gradients,
-    scale_local,
-    variable_key,
-)
+from ..tensorflow._gradients import AdasumOfUpdates, Combiner, scale
 
 if keras.backend.backend() != "tensorflow":
     raise ImportError(
@@ -31,61 +25,57 @@ if keras.backend.backend() != "tensorflow":
 class KerasMixin:
     """What a DistributedOptimizer adds to the user's optimizer class."""
 
-    def _set_up(self, reduction: Reduction, scale_local_gradients: bool) -> None:
-        self._rueda_reduction = reduction
-        self._rueda_local: set = set()
-        self._rueda_scales_local = scale_local_gradients
+    _rueda_combiner: Combiner
+    _rueda_factor = 1.0  # of accumulated gradients, which Keras has divided by their number
 
     def register_local_var(self, variable: Any) -> None:
         """The gradient of this variable stays the rank's own."""
-        self._rueda_local.add(variable_key(variable))
+        self._rueda_combiner.keep_local(variable)
 
-    def _rueda_combine(self, gradients: List[Any], variables: List[Any]) -> List[Any]:
-        results = list(gradients)
-        shared = [i for i, v in enumerate(variables) if variable_key(v) not in self._rueda_local]
-        combined = combine_gradients(
-            [results[i] for i in shared], [variables[i] for i in shared], self._rueda_reduction
-        )
-        for i, gradient in zip(shared, combined):
-            results[i] = gradient
-        for i in set(range(len(results))) - set(shared) if self._rueda_scales_local else ():
-            results[i] = scale_local(results[i], self._rueda_reduction)
-        return results
-
-    def apply(self, grads: Any, trainable_variables: Any = None) -> Any:
-        """The optimizer's step on the gradients of all ranks."""
-        variables = list(self._trainable_variables if trainable_variables is None else trainable_variables)
-        if self._rueda_reduction.op == Adasum:
-            return self._apply_and_combine(grads, variables, trainable_variables)
-        if isinstance(self, keras.optimizers.LossScaleOptimizer):
-            grads = self._rueda_combine(list(grads), variables)
-        used = [v for g, v in zip(grads, variables) if g is not None]
-        object.__setattr__(self, "_rueda_variables", used)  # Keras would save them with the optimizer
-        return super().apply(grads, trainable_variables)  # type: ignore[misc]
+    def _backend_apply_gradients(self, grads: List[Any], trainable_variables: List[Any]) -> None:
+        # as an attribute that Keras does not see: it would save the variables with the optimizer
+        object.__setattr__(self, "_rueda_variables", list(trainable_variables))
+        super()._backend_apply_gradients(grads, trainable_variables)  # type: ignore[misc]
 
     def _clip_gradients(self, grads: List[Any]) -> List[Any]:
-        combines = self._rueda_reduction.op != Adasum
-        if combines and not isinstance(self, keras.optimizers.LossScaleOptimizer):
-            grads = self._rueda_combine(list(grads), self._rueda_variables)
+        if self._rueda_factor != 1.0:
+            grads = [scale(gradient, self._rueda_factor) for gradient in grads]
+        if self._rueda_combiner.op != Adasum:
+            grads = self._rueda_combiner.combine(grads, self._rueda_variables)
         return super()._clip_gradients(grads)  # type: ignore[misc]
 
-    def _apply_and_combine(self, grads: Any, variables: List[Any], given: Any) -> Any:
-        shared = [v for v in variables if variable_key(v) not in self._rueda_local]
-        updates = AdasumOfUpdates(shared, self._rueda_reduction)
-        result = super().apply(grads, given)  # type: ignore[misc]
+    def _backend_update_step(self, grads: List[Any], trainable_variables: List[Any], learning_rate: Any) -> None:
+        step = super()._backend_update_step  # type: ignore[misc]
+        if self._rueda_combiner.op != Adasum:
+            return step(grads, trainable_variables, learning_rate)
+        updates = AdasumOfUpdates(trainable_variables, self._rueda_combiner)
+        step(grads, trainable_variables, learning_rate)
         updates.finish()
-        return result
 
 
-def _with_accumulation(optimizer: Any, passes: int) -> Any:
-    """Keras' own accumulation, which divides by the number of passes."""
-    if passes == 1:
-        return optimizer
-    config: Dict[str, Any] = dict(optimizer.get_config())
-    if config.get("gradient_accumulation_steps"):
-        raise ValueError("backward_passes_per_step and gradient_accumulation_steps are the same thing: give one")
-    config["gradient_accumulation_steps"] = passes
-    return type(optimizer).from_config(config)
+class LossScaleMixin:
+    """What it adds to a ``LossScaleOptimizer``: a rank that skips a step alone would leave the others
+    waiting. The optimizer inside is a distributed one."""
+
+    _rueda_combiner: Combiner
+
+    def register_local_var(self, variable: Any) -> None:
+        """The gradient of this variable stays the rank's own."""
+        self._rueda_combiner.keep_local(variable)
+
+    def check_finite(self, grads: List[Any]) -> Any:
+        """Whether all gradients of all ranks are."""
+        return self._rueda_combiner.agree(super().check_finite(grads))  # type: ignore[misc]
+
+
+def is_distributed(optimizer: Any) -> bool:
+    return isinstance(optimizer, (KerasMixin, LossScaleMixin))
+
+
+def _distributed_class(mixin: type, kind: type) -> type:
+    """The subclass of an optimizer's class that combines; it keeps name and module, so that what is saved
+    can be loaded without us."""
+    return type(kind.__name__, (mixin, kind), {"__module__": kind.__module__})
 
 
 def _needs_loss_scale(optimizer: Any) -> bool:
@@ -93,35 +83,60 @@ def _needs_loss_scale(optimizer: Any) -> bool:
     return policy.name == "mixed_float16" and not isinstance(optimizer, keras.optimizers.LossScaleOptimizer)
 
 
-def distributed_class(kind: type) -> type:
-    """The subclass of an optimizer's class that combines; it keeps name and module, so that what is saved
-    can be loaded without us."""
-    return type(kind.__name__, (KerasMixin, kind), {"__module__": kind.__module__})
-
-
 def wrap(
     optimizer: Any,
-    reduction: Reduction,
+    combiner: Combiner,
     passes: int = 1,
     average_passes: bool = False,
-    scale_local_gradients: bool = True,
     name: Optional[str] = None,
 ) -> Any:
-    """An optimizer of the same class and settings that combines over all ranks."""
+    """An optimizer of the same class, settings and state that combines over all ranks."""
     optimizer = keras.optimizers.get(optimizer)
-    optimizer = _with_accumulation(optimizer, passes)
-    if not average_passes and reduction.op != Adasum:  # passes add up: undo Keras' division
-        reduction = reduction._replace(scales=(reduction.scales[0], reduction.scales[1] * passes))
     if _needs_loss_scale(optimizer):
-        # Keras would scale the loss outside of us, and a rank that skips a step would leave the others alone
+        # Keras would scale the loss outside of us, and ranks would not agree on steps
         optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
-    config = optimizer.get_config()
+    if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
+        wrapped = _wrap_loss_scale(optimizer, combiner, passes, average_passes, name)
+    else:
+        wrapped = _wrap_plain(optimizer, combiner, passes, average_passes, name)
+    if optimizer.built:
+        _take_state(wrapped, optimizer)
+    return wrapped
+
+
+def _wrap_plain(optimizer: Any, combiner: Combiner, passes: int, average_passes: bool, name: Optional[str]) -> Any:
+    config = dict(optimizer.get_config())
+    if passes > 1:
+        if config.get("gradient_accumulation_steps"):
+            raise ValueError(
+                "backward_passes_per_step and gradient_accumulation_steps are the same thing: give one"
+            )
+        config["gradient_accumulation_steps"] = passes
     if name is not None:
         config["name"] = name
-    wrapped = distributed_class(type(optimizer)).from_config(config)
-    wrapped._set_up(reduction, scale_local_gradients)
-    if getattr(optimizer, "built", False):
-        wrapped.build(optimizer._trainable_variables)
-        for ours, theirs in zip(wrapped.variables, optimizer.variables):
-            ours.assign(theirs)
+    wrapped = _distributed_class(KerasMixin, type(optimizer)).from_config(config)  # type: ignore[attr-defined]
+    wrapped._rueda_combiner = combiner
+    wrapped._rueda_factor = 1.0 if average_passes else float(passes)
     return wrapped
+
+
+def _wrap_loss_scale(
+    optimizer: Any, combiner: Combiner, passes: int, average_passes: bool, name: Optional[str]
+) -> Any:
+    inner = _wrap_plain(optimizer.inner_optimizer, combiner, passes, average_passes, None)
+    config = dict(optimizer.get_config(), name=name or optimizer.name)
+    del config["inner_optimizer"]
+    wrapped = _distributed_class(LossScaleMixin, type(optimizer))(inner, **config)
+    wrapped._rueda_combiner = combiner
+    return wrapped
+
+
+def _take_state(wrapped: Any, optimizer: Any) -> None:
+    """What the optimizer remembers, by the variables' names: only one of the two may accumulate gradients."""
+    wrapped.build(optimizer._trainable_variables)
+    while wrapped is not None:
+        theirs = {variable.name: variable for variable in optimizer._variables}
+        for variable in wrapped._variables:
+            if variable.name in theirs:
+                variable.assign(theirs[variable.name])
+        wrapped, optimizer = (getattr(each, "inner_optimizer", None) for each in (wrapped, optimizer))

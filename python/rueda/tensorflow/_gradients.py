@@ -2,49 +2,109 @@
 
 from __future__ import annotations
 
-from typing import Any, List, NamedTuple, Sequence, Tuple
+import re
+from typing import Any, Dict, List, Sequence, Set
 
 import tensorflow as tf
 
-from .._basics import Adasum, Average, Sum
+from .. import _native
+from .._basics import Adasum, Average, Min, Sum
 from .._process_sets import ProcessSet, global_process_set
 from . import _ops
 from .compression import Compression
 
-
-class Reduction(NamedTuple):
-    """How gradients are combined."""
-
-    op: int = Average
-    scales: Tuple[float, float] = (1.0, 1.0)
-    compression: Any = Compression.none
-    sparse_as_dense: bool = False
-    process_set: ProcessSet = global_process_set
+MAX_NAME = 200  # characters; the engine takes more, but its own words come before
 
 
-def make_reduction(
-    op: int,
-    predivide: float,
-    compression: Any,
-    sparse_as_dense: bool,
-    process_set: ProcessSet,
-    groups: Any = None,
-    num_groups: int = 0,
-) -> Reduction:
-    """Checks the keywords that all wrappers have. Groups change nothing here: all gradients of a step are
-    started at once and waited for together."""
-    if op not in (Average, Sum, Adasum):
-        raise ValueError("op must be Average, Sum or Adasum")
-    if groups is not None and not (isinstance(groups, list) or (isinstance(groups, int) and groups >= 0)):
-        raise ValueError("groups must be a whole number, or a list of lists of variables")
-    if num_groups < 0:
-        raise ValueError(f"num_groups is {num_groups}; it must be 0 or more")
-    scales = (1.0, 1.0)
-    if predivide != 1.0:
-        if op != Average:
+class Combiner:
+    """How the gradients of a step are combined, and which variables stay each rank's own."""
+
+    def __init__(
+        self,
+        op: int = Average,
+        predivide: float = 1.0,
+        compression: Any = Compression.none,
+        sparse_as_dense: bool = False,
+        process_set: ProcessSet = global_process_set,
+        scale_local_gradients: bool = True,
+        groups: Any = None,
+        num_groups: int = 0,
+    ) -> None:
+        """Checks the keywords that all wrappers have. Groups change nothing: all gradients of a step are
+        started at once and waited for together."""
+        if op not in (Average, Sum, Adasum):
+            raise ValueError("op must be Average, Sum or Adasum")
+        if groups is not None and not (isinstance(groups, list) or (isinstance(groups, int) and groups >= 0)):
+            raise ValueError("groups must be a whole number, or a list of lists of variables")
+        if num_groups < 0:
+            raise ValueError(f"num_groups is {num_groups}; it must be 0 or more")
+        if predivide != 1.0 and op != Average:
             raise ValueError("gradient_predivide_factor goes with op=Average only")
-        op, scales = Sum, (1.0 / predivide, predivide / process_set.size())
-    return Reduction(op, scales, compression, sparse_as_dense, process_set)
+        self.op, self.process_set = op, process_set
+        self._predivide, self._compression = predivide, compression
+        self._sparse_as_dense, self._scales_local = sparse_as_dense, scale_local_gradients
+        self._local: Set[Any] = set()
+        self._names: Dict[str, str] = {}  # on the wire in the last step, by the variables' own names
+
+    def keep_local(self, variable: Any) -> None:
+        """The gradient of this variable stays the rank's own."""
+        self._local.add(variable_key(variable))
+
+    def is_shared(self, variable: Any) -> bool:
+        return variable_key(variable) not in self._local
+
+    def combine(self, gradients: Sequence[Any], variables: Sequence[Any], prefix: str = "gradient") -> List[Any]:
+        """The gradients of all ranks, in the same order; None stays None."""
+        results = list(gradients)
+        if self.process_set.size() == 1 or not self.process_set.included():
+            return results
+        names = _wire_names(prefix, variables)
+        labels = [_label(v) for v in variables]
+        self._names = {
+            label if labels.count(label) == 1 else f"{label}.{i}": names[i] for i, label in enumerate(labels)
+        }
+        shared = [i for i, v in enumerate(variables) if results[i] is not None and self.is_shared(v)]
+        for i, gradient in enumerate(results):
+            if gradient is not None and i not in shared and self._scales_local:
+                results[i] = scale(gradient, 1.0 / self.process_set.size())
+        for i in shared:
+            if isinstance(results[i], tf.IndexedSlices) and (self._sparse_as_dense or self.op == Adasum):
+                results[i] = tf.convert_to_tensor(results[i])
+        self._combine_dense(results, names, [i for i in shared if not isinstance(results[i], tf.IndexedSlices)])
+        for i in shared:
+            if isinstance(results[i], tf.IndexedSlices):
+                results[i] = _ops.allreduce(results[i], op=self.op, name=names[i], process_set=self.process_set)
+        return results
+
+    def _combine_dense(self, results: List[Any], names: List[str], which: List[int]) -> None:
+        """Replaces those gradients; all are started before one is waited for."""
+        if not which:
+            return
+        op, scales = self.op, (1.0, 1.0)
+        if self._predivide != 1.0:
+            op, scales = Sum, (1.0 / self._predivide, self._predivide / self.process_set.size())
+        combined = _ops.grouped_allreduce_named(
+            [results[i] for i in which],
+            [_ops.full_name("allreduce", names[i]) for i in which],
+            self._compression,
+            op,
+            scales,
+            self.process_set,
+        )
+        for i, gradient in zip(which, combined):
+            results[i] = gradient
+
+    def orthogonality(self) -> Dict[str, float]:
+        """Of the last step with Adasum, by variable; NaN where there was none."""
+        return {own: _native.orthogonality(_ops.full_name("allreduce", wire)) for own, wire in self._names.items()}
+
+    def agree(self, flag: Any) -> Any:
+        """Whether it is true on all ranks."""
+        if self.process_set.size() == 1 or not self.process_set.included():
+            return flag
+        name = _ops.call_site("agree")
+        least = _ops.allreduce(tf.cast(flag, tf.uint8), op=Min, name=name, process_set=self.process_set)
+        return tf.cast(least, tf.bool)
 
 
 def variable_key(variable: Any) -> Any:
@@ -57,68 +117,31 @@ def _label(variable: Any) -> str:
     return str(getattr(variable, "path", None) or getattr(variable, "name", "") or "")
 
 
-def combine_gradients(
-    gradients: Sequence[Any], variables: Sequence[Any], reduction: Reduction, prefix: str = "gradient"
-) -> List[Any]:
-    """Combines what is not None. Names follow from the position, so that all ranks have the same."""
-    results = list(gradients)
-    if reduction.process_set.size() == 1 or not reduction.process_set.included():
-        return results
-    names = [f"{prefix}.{i}.{_label(v)}"[:200] for i, v in enumerate(variables)]
-    dense = []
-    for i, gradient in enumerate(results):
-        if gradient is None:
-            continue
-        if isinstance(gradient, tf.IndexedSlices):
-            if not reduction.sparse_as_dense and reduction.op != Adasum:
-                continue
-            results[i] = tf.convert_to_tensor(gradient)
-        dense.append(i)
-    if dense:
-        combined = _ops.grouped_allreduce_named(
-            [results[i] for i in dense],
-            [f"allreduce.{names[i]}" for i in dense],
-            reduction.compression,
-            reduction.op,
-            reduction.scales,
-            reduction.process_set,
-        )
-        for i, gradient in zip(dense, combined):
-            results[i] = gradient
-    for i, gradient in enumerate(results):
-        if isinstance(gradient, tf.IndexedSlices):
-            results[i] = _combine_slices(gradient, names[i], reduction)
-    return results
+def _wire_names(prefix: str, variables: Sequence[Any]) -> List[str]:
+    """Equal on all ranks: made of the place in the program and the position. What a framework has counted
+    is left out, because ranks may have made different numbers of models before."""
+    place = _ops.call_site(prefix)
+    labels = [re.sub(r"_\d+(?=/|:|$)", "", _label(v)) for v in variables]
+    return [f"{place}.{i}.{label}"[:MAX_NAME] for i, label in enumerate(labels)]
 
 
-def _combine_slices(gradient: tf.IndexedSlices, name: str, reduction: Reduction) -> tf.IndexedSlices:
-    factor = reduction.scales[0] * reduction.scales[1]
-    total = _ops.allreduce(gradient, op=reduction.op, name=name, process_set=reduction.process_set)
-    if factor == 1.0:
-        return total
-    return tf.IndexedSlices(total.values * tf.cast(factor, total.values.dtype), total.indices, total.dense_shape)
-
-
-def scale_local(gradient: Any, reduction: Reduction) -> Any:
-    """A gradient of this rank alone, of the size of an averaged one."""
-    if gradient is None:
-        return None
-    ranks = reduction.process_set.size()
+def scale(gradient: Any, factor: float) -> Any:
+    """A gradient times a number; sparse ones stay sparse."""
     if isinstance(gradient, tf.IndexedSlices):
-        return tf.IndexedSlices(gradient.values / ranks, gradient.indices, gradient.dense_shape)
-    return gradient / ranks
+        return tf.IndexedSlices(scale(gradient.values, factor), gradient.indices, gradient.dense_shape)
+    return gradient * tf.cast(factor, gradient.dtype)
 
 
 class AdasumOfUpdates:
     """The values before a step, and the step's change, combined; see ``rueda.torch._adasum``."""
 
-    def __init__(self, variables: Sequence[Any], reduction: Reduction) -> None:
-        self._variables = list(variables)
-        self._reduction = reduction
+    def __init__(self, variables: Sequence[Any], combiner: Combiner) -> None:
+        self._variables = [v for v in variables if combiner.is_shared(v)]
+        self._combiner = combiner
         self._before = [tf.identity(tf.convert_to_tensor(v)) for v in self._variables]
 
     def finish(self) -> List[Any]:
         """After the local step: every variable becomes its old value plus the combined change."""
         changes = [tf.convert_to_tensor(v) - old for v, old in zip(self._variables, self._before)]
-        combined = combine_gradients(changes, self._variables, self._reduction, "update")
+        combined = self._combiner.combine(changes, self._variables, "update")
         return [v.assign(old + new) for v, old, new in zip(self._variables, self._before, combined)]

@@ -7,6 +7,7 @@ function's name and its number in it: the same on all ranks, also when one of th
 
 from __future__ import annotations
 
+import re
 import weakref
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
@@ -23,16 +24,22 @@ _NO_GUARD = 0
 _calls: "weakref.WeakKeyDictionary[Any, Dict[str, int]]" = weakref.WeakKeyDictionary()
 
 
+def call_site(word: str) -> str:
+    """The place in the program that asks: in a graph its name and a count, else the word alone. Numbers that
+    TensorFlow has put behind a graph's name are left out: they differ where a rank has traced more."""
+    if tf.executing_eagerly():
+        return word
+    graph = tf.compat.v1.get_default_graph()
+    counts = _calls.setdefault(graph, {})
+    counts[word] = counts.get(word, 0) + 1
+    return f"{word}.{re.sub(r'_[0-9]+$', '', getattr(graph, 'name', 'graph'))}.{counts[word]}"
+
+
 def full_name(word: str, name: Optional[str]) -> str:
     """The name on the wire; empty lets the engine count, which is right only where calls run in order."""
     if name is not None:
         return f"{word}.{name}"
-    if tf.executing_eagerly():
-        return ""
-    graph = tf.compat.v1.get_default_graph()
-    counts = _calls.setdefault(graph, {})
-    counts[word] = counts.get(word, 0) + 1
-    return f"{word}.{getattr(graph, 'name', 'graph')}.{counts[word]}"
+    return "" if tf.executing_eagerly() else call_site(word)
 
 
 def _guard() -> Any:
@@ -44,26 +51,33 @@ def _guard() -> Any:
     return tf.raw_ops.RandomUniformInt(shape=tf.constant([], tf.int32), minval=0, maxval=1)
 
 
-def _start(kind: int, tensor: Any, name: str, op: int, scales: Tuple[float, float], process_set: ProcessSet, root: int = 0) -> Tuple[Any, Any]:
-    return operations.rueda_start(
-        tensor=tensor,
-        guard=_guard(),
-        tensor_name=name,
-        kind=kind,
-        reduce_op=op,
-        prescale=scales[0],
-        postscale=scales[1],
-        process_set=process_set._require_id(),
-        root=root,
-    )
-
-
-def _wait(started: Sequence[Tuple[Any, Any]]) -> List[Any]:
-    return list(
-        operations.rueda_wait(
-            outputs=[output for output, _ in started], handles=[handle for _, handle in started]
+def _run(
+    kind: int,
+    tensors: Sequence[Any],
+    names: Sequence[str],
+    op: int,
+    scales: Tuple[float, float],
+    process_set: ProcessSet,
+    root: int = 0,
+) -> List[Any]:
+    """Starts an operation for each tensor and waits for all."""
+    guard, number = _guard(), process_set._require_id()
+    started = [
+        operations.rueda_start(
+            tensor=tensor,
+            guard=guard,
+            tensor_name=name,
+            kind=kind,
+            reduce_op=op,
+            prescale=scales[0],
+            postscale=scales[1],
+            process_set=number,
+            root=root,
         )
-    )
+        for tensor, name in zip(tensors, names)
+    ]
+    outputs, handles = zip(*started)
+    return list(operations.rueda_wait(outputs=outputs, handles=handles))
 
 
 def _sized(kind: int, tensor: Any, name: str, op: int, scales: Tuple[float, float], process_set: ProcessSet, splits: Any = None) -> Tuple[Any, Any]:
@@ -91,9 +105,7 @@ def _allreduce_dense(
 
     @tf.custom_gradient
     def combine(*inputs: Any) -> Any:
-        outputs = _wait(
-            [_start(ALLREDUCE, each, name, op, scales, process_set) for each, name in zip(inputs, names)]
-        )
+        outputs = _run(ALLREDUCE, inputs, names, op, scales, process_set)
 
         def gradient(*upstream: Any) -> Any:
             return _allreduce_gradient(list(upstream), list(inputs), outputs, op, scales, process_set)
@@ -268,12 +280,7 @@ def broadcast_all(tensors: List[Any], root_rank: int, names: List[str], process_
 
     @tf.custom_gradient
     def spread(*inputs: Any) -> Any:
-        outputs = _wait(
-            [
-                _start(BROADCAST, each, name, Average, (1.0, 1.0), process_set, root_rank)
-                for each, name in zip(inputs, names)
-            ]
-        )
+        outputs = _run(BROADCAST, inputs, names, Average, (1.0, 1.0), process_set, root_rank)
 
         def gradient(*upstream: Any) -> Any:
             totals = grouped_allreduce(list(upstream), op=Average, process_set=process_set)

@@ -89,6 +89,15 @@ class BroadcastGlobalVariablesHook(tf.compat.v1.train.SessionRunHook):
         session.run(self._operation)
 
 
-def orthogonality(name: Optional[str] = None) -> float:
-    """How much the ranks' gradients of the last Adasum differed: see ``rueda.orthogonality``."""
-    return _native.orthogonality(name)
+def orthogonality(of: Any = None) -> Any:
+    """How much the ranks' updates differed in the last Adasum: 1 when they were orthogonal (every worker
+    adds something of its own), 1/size when they were equal (one worker would have done); opposed ones give
+    less.
+
+    ``of``: None for all together; the name given to an allreduce; or a ``DistributedOptimizer`` or tape,
+    which gives a dict by variable. NaN before the first Adasum.
+    """
+    combiner = getattr(of, "_rueda_combiner", None)
+    if combiner is not None:
+        return combiner.orthogonality()
+    return _native.orthogonality(None if of is None else _ops.full_name("allreduce", of))

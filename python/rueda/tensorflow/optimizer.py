@@ -8,44 +8,32 @@ import tensorflow as tf
 
 from .._basics import Adasum, Average
 from .._process_sets import ProcessSet, global_process_set
-from ._gradients import AdasumOfUpdates, Reduction, combine_gradients, make_reduction, scale_local, variable_key
+from ._gradients import AdasumOfUpdates, Combiner
 from .compression import Compression
 
 
 class LegacyMixin:
     """What a DistributedOptimizer adds to an optimizer of version 1 (``tf.compat.v1.train``)."""
 
-    _rueda_reduction: Reduction
-
-    def _set_up(self, reduction: Reduction, passes: int, average_passes: bool, scale_local_gradients: bool) -> None:
-        self._rueda_reduction = reduction
-        self._rueda_passes, self._rueda_average_passes = passes, average_passes
-        self._rueda_local: set = set()
-        self._rueda_scales_local = scale_local_gradients
+    _rueda_combiner: Combiner
+    _rueda_passes: int
+    _rueda_average_passes: bool
 
     def register_local_var(self, variable: Any) -> None:
         """The gradient of this variable stays the rank's own."""
-        self._rueda_local.add(variable_key(variable))
+        self._rueda_combiner.keep_local(variable)
 
     def compute_gradients(self, *args: Any, **kwargs: Any) -> List[Tuple[Any, Any]]:
         """The optimizer's gradients, combined over all ranks; with Adasum they stay the rank's own, and
         ``apply_gradients`` combines the updates."""
         pairs = super().compute_gradients(*args, **kwargs)  # type: ignore[misc]
-        if self._rueda_reduction.op == Adasum or self._rueda_passes > 1:
+        if self._rueda_combiner.op == Adasum or self._rueda_passes > 1:
             return pairs
         return self._combine(pairs)
 
     def _combine(self, pairs: List[Tuple[Any, Any]]) -> List[Tuple[Any, Any]]:
-        shared = [i for i, (_, v) in enumerate(pairs) if variable_key(v) not in self._rueda_local]
-        combined = combine_gradients(
-            [pairs[i][0] for i in shared], [pairs[i][1] for i in shared], self._rueda_reduction
-        )
-        results = [
-            (scale_local(g, self._rueda_reduction) if self._rueda_scales_local else g, v) for g, v in pairs
-        ]
-        for i, gradient in zip(shared, combined):
-            results[i] = (gradient, pairs[i][1])
-        return results
+        variables = [v for _, v in pairs]
+        return list(zip(self._rueda_combiner.combine([g for g, _ in pairs], variables), variables))
 
     def apply_gradients(self, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
         """The optimizer's step. With ``backward_passes_per_step`` it happens, and communicates, in every
@@ -57,10 +45,9 @@ class LegacyMixin:
 
     def _update(self, pairs: List[Tuple[Any, Any]], args: Any, kwargs: Any) -> Any:
         apply = super().apply_gradients  # type: ignore[misc]
-        if self._rueda_reduction.op != Adasum:
+        if self._rueda_combiner.op != Adasum:
             return apply(pairs, *args, **kwargs)
-        variables = [v for g, v in pairs if g is not None and variable_key(v) not in self._rueda_local]
-        updates = AdasumOfUpdates(variables, self._rueda_reduction)
+        updates = AdasumOfUpdates([v for g, v in pairs if g is not None], self._rueda_combiner)
         with tf.control_dependencies(updates._before):
             step = apply(pairs, *args, **kwargs)
         with tf.control_dependencies([step] if step is not None else []):
@@ -77,7 +64,7 @@ class LegacyMixin:
         def due() -> Any:
             factor = 1.0 / self._rueda_passes if self._rueda_average_passes else 1.0
             whole = [(total.read_value() * factor, v) for total, (_, v) in zip(sums, pairs)]
-            if self._rueda_reduction.op != Adasum:
+            if self._rueda_combiner.op != Adasum:
                 whole = self._combine(whole)
             step = self._update(whole, args, kwargs)
             with tf.control_dependencies([step] if step is not None else []):
@@ -122,17 +109,23 @@ def DistributedOptimizer(
     with ``op=Adasum``, so that the updates of all ranks are combined."""
     if backward_passes_per_step < 1:
         raise ValueError(f"backward_passes_per_step is {backward_passes_per_step}; it must be at least 1")
-    reduction = make_reduction(
-        op, gradient_predivide_factor, compression, sparse_as_dense, process_set, groups, num_groups
+    combiner = Combiner(
+        op,
+        gradient_predivide_factor,
+        compression,
+        sparse_as_dense,
+        process_set,
+        scale_local_gradients,
+        groups,
+        num_groups,
     )
     if not isinstance(optimizer, tf.compat.v1.train.Optimizer):
         from ..keras._optimizer import wrap
 
-        return wrap(
-            optimizer, reduction, backward_passes_per_step, average_aggregated_gradients, scale_local_gradients, name
-        )
+        return wrap(optimizer, combiner, backward_passes_per_step, average_aggregated_gradients, name)
     kind = type(optimizer)
     wrapped = kind.__new__(type(kind.__name__, (LegacyMixin, kind), {}))
     wrapped.__dict__.update(optimizer.__dict__)
-    wrapped._set_up(reduction, backward_passes_per_step, average_aggregated_gradients, scale_local_gradients)
+    wrapped._rueda_combiner = combiner
+    wrapped._rueda_passes, wrapped._rueda_average_passes = backward_passes_per_step, average_aggregated_gradients
     return wrapped

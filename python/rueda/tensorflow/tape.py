@@ -2,46 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Optional, Sequence
+from typing import Any, Optional
 
 import tensorflow as tf
 
 from .._basics import Average
 from .._process_sets import ProcessSet, global_process_set
-from ._gradients import Reduction, combine_gradients, make_reduction, scale_local, variable_key
+from ._gradients import Combiner
 from .compression import Compression
 
 
 class TapeMixin:
     """What a DistributedGradientTape adds to the user's tape."""
 
-    _rueda_reduction: Reduction
-    _rueda_local: set
-    _rueda_scales_local: bool
+    _rueda_combiner: Combiner
 
     def register_local_source(self, source: Any) -> None:
         """The gradient of this variable stays the rank's own."""
-        self._rueda_local.add(variable_key(source))
+        self._rueda_combiner.keep_local(source)
 
     def gradient(self, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
-        """The tape's gradient, combined over all ranks. ``use_generic…`` and other keywords as the tape's."""
+        """The tape's gradient, combined over all ranks; the keywords are the tape's."""
         gradients = super().gradient(target, sources, *args, **kwargs)  # type: ignore[misc]
-        flat, variables = tf.nest.flatten(gradients, expand_composites=False), tf.nest.flatten(sources)
-        return tf.nest.pack_sequence_as(gradients, self._combine(flat, variables)) if flat else gradients
-
-    def _combine(self, gradients: List[Any], variables: Sequence[Any]) -> List[Any]:
-        results = list(gradients)
-        shared = [i for i, v in enumerate(variables) if variable_key(v) not in self._rueda_local]
-        combined = combine_gradients(
-            [gradients[i] for i in shared], [variables[i] for i in shared], self._rueda_reduction
-        )
-        for i, gradient in zip(shared, combined):
-            results[i] = gradient
-        if self._rueda_scales_local:
-            for i in range(len(results)):
-                if i not in shared:
-                    results[i] = scale_local(results[i], self._rueda_reduction)
-        return results
+        flat = tf.nest.flatten(gradients, expand_composites=False)
+        combined = self._rueda_combiner.combine(flat, tf.nest.flatten(sources))
+        return tf.nest.pack_sequence_as(gradients, combined)
 
 
 def DistributedGradientTape(
@@ -62,11 +47,16 @@ def DistributedGradientTape(
     kind = type(gradtape)
     tape = kind.__new__(type(kind.__name__, (TapeMixin, kind), {}))
     tape.__dict__.update(gradtape.__dict__)
-    tape._rueda_reduction = make_reduction(
-        op, gradient_predivide_factor, compression, sparse_as_dense, process_set, groups, num_groups
+    tape._rueda_combiner = Combiner(
+        op,
+        gradient_predivide_factor,
+        compression,
+        sparse_as_dense,
+        process_set,
+        scale_local_gradients,
+        groups,
+        num_groups,
     )
-    tape._rueda_local = set()
-    tape._rueda_scales_local = scale_local_gradients
     return tape
 
 
