@@ -1,4 +1,5 @@
 /* ops.c: the four operations, their shapes and their registration; see README.md. */
+#include "later.h"
 #include "pending.h"
 
 #include <stdio.h>
@@ -44,17 +45,6 @@ static void shape_unknown(TF_ShapeInferenceContext *context, TF_Status *status)
     tf.ShapeInferenceContextSetUnknownShape(context, status);
 }
 
-static void *create_nothing(TF_OpKernelConstruction *construction)
-{
-    (void)construction;
-    return NULL;
-}
-
-static void delete_nothing(void *kernel)
-{
-    (void)kernel;
-}
-
 /* ---- Registration ------------------------------------------------------------------------------- */
 
 typedef struct registration {
@@ -65,6 +55,7 @@ typedef struct registration {
     tf_shape_function *shape;
     tf_create_function *create;
     tf_compute_function *compute;
+    tf_async_function *compute_later; /* NULL: none */
     tf_delete_function *delete;
 } registration;
 
@@ -72,6 +63,7 @@ typedef struct registration {
 #define START_ATTRIBUTES                                                                           \
     "tensor_names: string", "kind: int", "reduce_op: int", "prescale: float = 1.0",                \
         "postscale: float = 1.0", "process_set: int = 0", "root: int = 0", "count: int = 1"
+#define WAIT_ATTRIBUTE "blocks: bool = false"
 
 static const registration registrations[] = {
     {.name = "RuedaStart",
@@ -93,22 +85,31 @@ static const registration registrations[] = {
     {.name = "RuedaWait",
      .inputs = {"outputs: T", "handles: N * int64"},
      .outputs = {"results: T"},
-     .attributes = {"N: int >= 1", "T: list(type) >= 1"},
+     .attributes = {"N: int >= 1", "T: list(type) >= 1", WAIT_ATTRIBUTE},
      .stateful = true,
      .shape = shape_wait,
-     .create = create_nothing,
+     .create = create_wait,
      .compute = compute_wait,
-     .delete = delete_nothing},
+     .compute_later = compute_wait_later,
+     .delete = delete_wait},
     {.name = "RuedaTake",
      .inputs = {"handle: int64"},
      .outputs = {"output: T", "received_splits: int32"},
-     .attributes = {"T: type"},
+     .attributes = {"T: type", WAIT_ATTRIBUTE},
      .stateful = true,
      .shape = shape_unknown,
-     .create = create_nothing,
+     .create = create_wait,
      .compute = compute_take,
-     .delete = delete_nothing},
+     .compute_later = compute_take_later,
+     .delete = delete_wait},
 };
+
+static TF_KernelBuilder *make_kernel(const registration *r)
+{
+    if (r->compute_later != NULL && later_possible())
+        return tf.NewAsyncKernelBuilder(r->name, "CPU", r->create, r->compute_later, r->delete);
+    return tf.NewKernelBuilder(r->name, "CPU", r->create, r->compute, r->delete);
+}
 
 static void register_one(const registration *r, TF_Status *status)
 {
@@ -124,8 +125,7 @@ static void register_one(const registration *r, TF_Status *status)
     tf.OpDefinitionBuilderSetShapeInferenceFunction(builder, r->shape);
     tf.RegisterOpDefinition(builder, status);
     if (tf.GetCode(status) == TF_OK)
-        tf.RegisterKernelBuilder(
-            r->name, tf.NewKernelBuilder(r->name, "CPU", r->create, r->compute, r->delete), status);
+        tf.RegisterKernelBuilder(r->name, make_kernel(r), status);
 }
 
 __attribute__((constructor)) static void register_all(void)

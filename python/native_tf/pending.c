@@ -1,8 +1,21 @@
 /* pending.c: what start and wait share. */
 #include "pending.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum {
+    ALIGNMENT = 256, /* at least what TensorFlow asks of a tensor that it does not copy */
+    SETTLE_SECONDS =
+        10, /* for operations that nobody waits for: the other ranks have them, too, or never */
+};
+
+/* Operations without a wait: a step has ended early. They keep their tensors until they have ended. */
+static struct {
+    pthread_mutex_t lock;
+    pending *first;
+} orphans = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static int code_of(rueda_status status)
 {
@@ -37,10 +50,14 @@ void fail(TF_OpKernelContext *context, rueda_status code, const char *text)
 
 pending *pending_create(TF_OpKernelContext *context, int32_t count)
 {
-    pending *p = calloc(1, sizeof *p + (size_t)count * sizeof p->tensors[0]);
+    const size_t bytes = sizeof(pending) + (size_t)count * sizeof(((pending *)NULL)->tensors[0]);
+    pending *p = aligned_alloc(ALIGNMENT, (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
     TF_Status *status = tf.NewStatus();
-    if (p != NULL)
+    if (p != NULL) {
+        memset(p, 0, bytes);
+        p->handle = (int64_t)(intptr_t)p;
         p->count = count;
+    }
     for (int32_t i = 0; i < count && p != NULL && tf.GetCode(status) == TF_OK; i++)
         tf.GetInput(context, i, &p->tensors[i].input, status);
     if (p == NULL || tf.GetCode(status) != TF_OK) {
@@ -89,4 +106,59 @@ void pending_free(pending *p)
     }
     free(p->error);
     free(p);
+}
+
+/* Keeps those that have not ended. */
+static void adopt(pending *p)
+{
+    pthread_mutex_lock(&orphans.lock);
+    while (p != NULL) {
+        pending *next = p->next;
+        if (p->request == NULL || rueda_poll(p->request)) {
+            pending_free(p);
+        } else {
+            p->next = orphans.first;
+            orphans.first = p;
+        }
+        p = next;
+    }
+    pthread_mutex_unlock(&orphans.lock);
+}
+
+static pending *take_orphans(void)
+{
+    pthread_mutex_lock(&orphans.lock);
+    pending *all = orphans.first;
+    orphans.first = NULL;
+    pthread_mutex_unlock(&orphans.lock);
+    return all;
+}
+
+bool pending_settle(void)
+{
+    pending *all = take_orphans();
+    for (pending *p = all; p != NULL; p = p->next)
+        rueda_wait(p->request, SETTLE_SECONDS * 1000);
+    const bool any = all != NULL;
+    adopt(all);
+    return any;
+}
+
+/* TensorFlow has let go of the handle. */
+static void release(void *data, size_t bytes, void *argument)
+{
+    (void)bytes;
+    (void)argument;
+    pending *all = take_orphans(), *p = data;
+    p->next = all;
+    adopt(p);
+}
+
+void pending_give(pending *p, TF_OpKernelContext *context, int index)
+{
+    TF_Status *status = tf.NewStatus();
+    TF_Tensor *handle = tf.NewTensor(TF_INT64, NULL, 0, p, sizeof p->handle, release, NULL);
+    tf.SetOutput(context, index, handle, status);
+    tf.DeleteTensor(handle);
+    tf.DeleteStatus(status);
 }

@@ -130,6 +130,14 @@ static bool describe(pending *p, int32_t i, const char *name, rueda_tensor *tens
     return true;
 }
 
+static rueda_status hand_over(const start *s, const rueda_options *options,
+                              const rueda_tensor *tensors, pending *p)
+{
+    if (s->count > 1)
+        return rueda_grouped_allreduce(tensors, s->count, options, &p->request);
+    return operations[s->kind](tensors, options, &p->request);
+}
+
 static void submit(const start *s, const rueda_options *options, pending *p)
 {
     rueda_tensor one, *tensors = &one;
@@ -144,9 +152,9 @@ static void submit(const start *s, const rueda_options *options, pending *p)
     for (int32_t i = 0; i < s->count && fine; i++)
         fine = describe(p, i, s->names[i], &tensors[i], shapes[i]);
     if (fine) {
-        const rueda_status status =
-            s->count > 1 ? rueda_grouped_allreduce(tensors, s->count, options, &p->request)
-                         : operations[s->kind](tensors, options, &p->request);
+        rueda_status status = hand_over(s, options, tensors, p);
+        if (status == RUEDA_ERR_DUPLICATE && pending_settle())
+            status = hand_over(s, options, tensors, p);
         if (status != RUEDA_OK)
             pending_fail(p, status, rueda_error());
     }
@@ -154,20 +162,6 @@ static void submit(const start *s, const rueda_options *options, pending *p)
         free(tensors);
         free(shapes);
     }
-}
-
-/* Output `index` of the operation becomes the handle. */
-static void give_handle(TF_OpKernelContext *context, int index, pending *p)
-{
-    TF_Status *status = tf.NewStatus();
-    TF_Tensor *handle =
-        tf.AllocateOutput(context, index, TF_INT64, NULL, 0, sizeof(int64_t), status);
-    if (handle != NULL) {
-        const int64_t value = (int64_t)(intptr_t)p;
-        memcpy(tf.TensorData(handle), &value, sizeof value);
-        tf.DeleteTensor(handle);
-    }
-    tf.DeleteStatus(status);
 }
 
 static bool allocate_outputs(TF_OpKernelContext *context, pending *p)
@@ -200,7 +194,7 @@ void compute_start(void *kernel, TF_OpKernelContext *context)
         return;
     }
     submit(s, &s->options, p);
-    give_handle(context, s->count, p);
+    pending_give(p, context, s->count);
 }
 
 void compute_start_sized(void *kernel, TF_OpKernelContext *context)
@@ -222,7 +216,7 @@ void compute_start_sized(void *kernel, TF_OpKernelContext *context)
         options.splits = count == 0 ? NULL : tf.TensorData(splits);
         submit(s, &options, p);
     }
-    give_handle(context, 0, p);
+    pending_give(p, context, 0);
     if (splits != NULL)
         tf.DeleteTensor(splits);
 }

@@ -1,7 +1,9 @@
-/* wait.c: the kernels that block until the library has finished. */
+/* wait.c: the kernels that end when the library has finished. */
+#include "later.h"
 #include "pending.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { ERROR_BYTES = 1024 };
@@ -22,9 +24,8 @@ static pending *read_handle(TF_OpKernelContext *context, int index)
 
 /* All handles are waited for, also after one has failed: nobody may touch a tensor afterwards. Inputs are
  * the tensors, and then for each its handle; those of a group have the same. */
-void compute_wait(void *kernel, TF_OpKernelContext *context)
+static void wait_for_all(TF_OpKernelContext *context)
 {
-    (void)kernel;
     const int count = tf.NumInputs(context) / 2;
     rueda_status first = RUEDA_OK;
     char text[ERROR_BYTES] = "";
@@ -41,7 +42,6 @@ void compute_wait(void *kernel, TF_OpKernelContext *context)
         for (int i = 0; next < end; i++, next++)
             if (ended == RUEDA_OK)
                 tf.SetOutput(context, next, p->tensors[i].output, status);
-        pending_free(p);
     }
     tf.DeleteStatus(status);
     if (first != RUEDA_OK)
@@ -76,9 +76,8 @@ static void give_output(TF_OpKernelContext *context, const rueda_output *output,
     tf.DeleteStatus(status);
 }
 
-void compute_take(void *kernel, TF_OpKernelContext *context)
+static void take(TF_OpKernelContext *context)
 {
-    (void)kernel;
     pending *p = read_handle(context, 0);
     rueda_output output = {0};
     const char *error = "";
@@ -92,5 +91,65 @@ void compute_take(void *kernel, TF_OpKernelContext *context)
         give_received(context, &output);
         rueda_output_free(&output);
     }
-    pending_free(p);
+}
+
+/* ---- The kernels -------------------------------------------------------------------------------- */
+
+/* What a wait was built with. */
+typedef struct waiter {
+    unsigned char blocks; /* the caller has nothing else to do */
+} waiter;
+
+void *create_wait(TF_OpKernelConstruction *construction)
+{
+    waiter *w = calloc(1, sizeof *w);
+    TF_Status *status = tf.NewStatus();
+    if (w == NULL)
+        tf.SetStatus(status, TF_RESOURCE_EXHAUSTED, "no memory for an operation");
+    else
+        tf.OpKernelConstruction_GetAttrBool(construction, "blocks", &w->blocks, status);
+    if (tf.GetCode(status) != TF_OK)
+        tf.OpKernelConstruction_Failure(construction, status);
+    tf.DeleteStatus(status);
+    return w;
+}
+
+void delete_wait(void *kernel)
+{
+    free(kernel);
+}
+
+void compute_wait(void *kernel, TF_OpKernelContext *context)
+{
+    (void)kernel;
+    wait_for_all(context);
+}
+
+void compute_take(void *kernel, TF_OpKernelContext *context)
+{
+    (void)kernel;
+    take(context);
+}
+
+static void now_or_later(const waiter *w, void (*work)(TF_OpKernelContext *),
+                         TF_OpKernelContext *context, TF_AsyncOpKernelDoneCallback *done)
+{
+    if (w->blocks) {
+        work(context);
+        tf.RunAsyncOpKernelDoneCallback(done);
+    } else {
+        later(work, context, done);
+    }
+}
+
+void compute_wait_later(void *kernel, TF_OpKernelContext *context,
+                        TF_AsyncOpKernelDoneCallback *done)
+{
+    now_or_later(kernel, wait_for_all, context, done);
+}
+
+void compute_take_later(void *kernel, TF_OpKernelContext *context,
+                        TF_AsyncOpKernelDoneCallback *done)
+{
+    now_or_later(kernel, take, context, done);
 }

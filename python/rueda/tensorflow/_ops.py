@@ -110,7 +110,7 @@ def _run(
         order.extend(group)
         outputs.extend(started)
         handles.extend([handle] * len(group))
-    results = operations.rueda_wait(outputs=outputs, handles=handles)
+    results = operations.rueda_wait(outputs=outputs, handles=handles, blocks=tf.executing_eagerly())
     return [result for _, result in sorted(zip(order, results), key=lambda pair: pair[0])]
 
 
@@ -126,7 +126,7 @@ def _sized(kind: int, tensor: Any, name: str, op: int, scales: Tuple[float, floa
         postscale=scales[1],
         process_set=process_set._require_id(),
     )
-    return operations.rueda_take(handle=handle, T=tensor.dtype)
+    return operations.rueda_take(handle=handle, T=tensor.dtype, blocks=tf.executing_eagerly())
 
 
 # ---- allreduce --------------------------------------------------------------------------------------
