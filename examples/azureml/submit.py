@@ -34,7 +34,7 @@ def bring_wheel() -> None:
 
 def command(arguments: List[str]) -> List[str]:
     """Paths as Azure's CLI wants them: from the folder where it runs, which is this one."""
-    return ["rueda", "submit", "job.yaml", "--to", "azureml", "--code", "../torch",
+    return ["rueda", "submit", "job.yaml", "--to", "azureml", "--code", "..",
             "--docker", "../../docker", "--input", "DATA_DIR=../../data/mnist", *arguments]
 
 

@@ -15,14 +15,18 @@ from __future__ import annotations
 
 import argparse
 import math
-from typing import List, NamedTuple, Tuple
+import sys
+from pathlib import Path
+from typing import List, NamedTuple, Tuple, Union
 
+import numpy
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 import rueda.torch as hvd
 
+sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "common"))
 import digits
 import training
 from options import add_training, positive
@@ -142,13 +146,13 @@ def parse_options() -> argparse.Namespace:
     return options
 
 
-def to_tensors(data: digits.Digits, chosen: Tensor) -> Tuple[Tensor, Tensor]:
-    return torch.from_numpy(data.images)[chosen] / 255.0, torch.from_numpy(data.labels)[chosen].long()
+def to_tensors(data: digits.Digits, chosen: Union[slice, numpy.ndarray]) -> Tuple[Tensor, Tensor]:
+    return torch.from_numpy(data.images[chosen]) / 255.0, torch.from_numpy(data.labels[chosen]).long()
 
 
 def test(model: nn.Module, data: digits.Digits, grid: Grid) -> float:
     """Accuracy. The ranks of a column read the same images, those of a row different ones."""
-    x, y = to_tensors(data, torch.arange(grid.row.rank(), len(data.labels), grid.row.size()))
+    x, y = to_tensors(data, slice(grid.row.rank(), None, grid.row.size()))
     with torch.no_grad():
         right = (model(x).argmax(1) == y).sum()
     counts = hvd.allreduce(torch.stack([right, torch.tensor(len(y))]), op=hvd.Sum, process_set=grid.row)

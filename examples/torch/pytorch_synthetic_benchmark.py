@@ -10,7 +10,9 @@ from __future__ import annotations
 import argparse
 import copy
 import statistics
+import sys
 import time
+from pathlib import Path
 from typing import Callable, Dict, List
 
 import torch
@@ -18,7 +20,8 @@ from torch.nn import functional
 
 import rueda.torch as hvd
 
-import training
+sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "common"))
+from device import own_device
 from options import add_combining, natural, positive
 from resnet import ResNet18
 
@@ -101,7 +104,7 @@ def report(results: Dict[str, List[float]], parameters: int, options: argparse.N
 def main() -> None:
     options = parse_options()
     hvd.init()
-    device = training.own_device()
+    device = own_device()
     torch.manual_seed(options.seed)
     model = ResNet18(options.width).to(device)
     own_model = copy.deepcopy(model)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import math
 import re
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import List, NamedTuple, Tuple
@@ -18,7 +19,9 @@ from torch.nn import functional
 
 import rueda.torch as hvd
 
+sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "common"))
 import training
+from device import own_device
 from options import add_training, positive
 from progress import Progress
 
@@ -197,7 +200,7 @@ def parse_options() -> argparse.Namespace:
 def main() -> None:
     options = parse_options()
     hvd.init()
-    device = training.own_device()
+    device = own_device()
     torch.manual_seed(options.seed)
     model = Bert(options.vocabulary, options.length, options.width, options.layers, options.heads).to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=options.lr, weight_decay=0.01)

@@ -146,8 +146,26 @@ def test_learning_rates() -> None:
     _, _, own_x, own_y = make_data()
     model = make_model()
     warm_up = hvd.callbacks.LearningRateWarmupCallback(0.1, warmup_epochs=2)
-    later = hvd.callbacks.LearningRateScheduleCallback(0.1, 0.5, start_epoch=2)
+    later = hvd.callbacks.LearningRateScheduleCallback(0.1, lambda epoch: 0.5, start_epoch=2)
     model.compile(hvd.DistributedOptimizer(keras.optimizers.SGD(0.1, momentum=0.9)), "mse")
     history = model.fit(own_x, own_y, BATCH, epochs=3, verbose=0, callbacks=[warm_up, later]).history
     np.testing.assert_allclose(history["lr"], [0.1 * (0.5 * 1 + 1) / 2, 0.1, 0.05], rtol=1e-5)
     assert model.optimizer.momentum == 0.9
+
+
+@on_ranks(1, 2, env=ENV)
+def test_momentum_follows_the_learning_rate() -> None:
+    """Steps whose velocity is of gradients alone, times the rate of the step, as other frameworks make them."""
+    x, y, own_x, own_y = make_data()
+    joined, weights = BATCH * hvd.size(), np.zeros((10, 2), "float32")
+    model = keras.Sequential([keras.Input([10]), keras.layers.Dense(2, use_bias=False, kernel_initializer="zeros")])
+    schedule = hvd.callbacks.LearningRateScheduleCallback(0.1, lambda epoch: 1 / (1 + 4 * epoch), staircase=False)
+    optimizer = hvd.DistributedOptimizer(keras.optimizers.SGD(0.1, momentum=0.9))
+    fit(model, optimizer, own_x, own_y, BATCH, [schedule])
+    velocity = np.zeros_like(weights)
+    for step in range(2 * len(x) // joined):
+        i = step * joined % len(x)
+        error = x[i : i + joined] @ weights - y[i : i + joined]
+        velocity = 0.9 * velocity + x[i : i + joined].T @ error / joined  # of the mean over two outputs
+        weights = weights - 0.1 / (1 + 4 * step / 8) * velocity
+    np.testing.assert_allclose(model.get_weights()[0], weights, rtol=1e-3, atol=1e-5)

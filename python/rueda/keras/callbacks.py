@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Callable, Dict, Optional, Union
 
 import keras
@@ -13,6 +14,9 @@ from ..tensorflow import _ops
 from ..tensorflow._gradients import variable_key
 from ..tensorflow._keras_state import shared_state
 from ..tensorflow.functions import broadcast_variables
+from ._optimizer import is_distributed
+
+SAME_RATE = 1e-6  # relative; a learning rate is kept as float32
 
 
 class BroadcastGlobalVariablesCallback(keras.callbacks.Callback):
@@ -28,6 +32,11 @@ class BroadcastGlobalVariablesCallback(keras.callbacks.Callback):
     def register_local_var(self, variable: Any) -> None:
         """This variable stays the rank's own."""
         self._local.add(variable_key(variable))
+
+    def set_model(self, model: Any) -> None:
+        super().set_model(model)
+        if is_distributed(getattr(model, "optimizer", None)) and model.jit_compile:
+            model.jit_compile = False  # Keras asks for XLA wherever it sees a GPU; see rueda.tensorflow._ops
 
     def on_train_begin(self, logs: Optional[Dict[str, Any]] = None) -> None:
         self._done = False
@@ -109,7 +118,7 @@ class LearningRateScheduleCallback(keras.callbacks.Callback):
         optimizer = self.model.optimizer
         old, new = _learning_rate(optimizer), self.initial_lr * self.multiplier(epoch)
         optimizer.learning_rate = new
-        if self.momentum_correction and old and new != old:
+        if self.momentum_correction and old and not math.isclose(new, old, rel_tol=SAME_RATE):
             _scale_momenta(optimizer, new / old)
 
     def on_epoch_end(self, epoch: int, logs: Optional[Dict[str, Any]] = None) -> None:

@@ -54,6 +54,7 @@ class Combiner:
     def is_shared(self, variable: Any) -> bool:
         return variable_key(variable) not in self._local
 
+    @_ops.as_it_is
     def combine(self, gradients: Sequence[Any], variables: Sequence[Any], prefix: str = "gradient") -> List[Any]:
         """The gradients of all ranks, in the same order; None stays None."""
         results = list(gradients)
@@ -113,6 +114,7 @@ class Combiner:
         """Of the last step with Adasum, by variable; NaN where there was none."""
         return {own: _native.orthogonality(_ops.full_name("allreduce", wire)) for own, wire in self._names.items()}
 
+    @_ops.as_it_is
     def agree(self, flag: Any) -> Any:
         """Whether it is true on all ranks."""
         if self.process_set.size() == 1 or not self.process_set.included():
@@ -155,6 +157,7 @@ class AdasumOfUpdates:
         self._combiner = combiner
         self._before = [tf.identity(tf.convert_to_tensor(v)) for v in self._variables]
 
+    @_ops.as_it_is
     def finish(self) -> List[Any]:
         """After the local step: every variable becomes its old value plus the combined change."""
         changes = [tf.convert_to_tensor(v) - old for v, old in zip(self._variables, self._before)]

@@ -12,6 +12,7 @@ import weakref
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import tensorflow as tf
+from tensorflow.python.ops import control_flow_util
 
 from .. import _native
 from .._basics import Adasum, Average, Max, Min, Product, Sum
@@ -36,6 +37,10 @@ _NO_GUARD = 0
 _calls: "weakref.WeakKeyDictionary[Any, Dict[str, int]]" = weakref.WeakKeyDictionary()
 
 
+#: For functions that may be called where TensorFlow traces: it need not rewrite them for graphs.
+as_it_is = tf.autograph.experimental.do_not_convert
+
+
 def call_site(word: str) -> str:
     """The place in the program that asks: in a graph its name and a count, else the word alone. Numbers that
     TensorFlow has put behind a graph's name are left out: they differ where a rank has traced more."""
@@ -54,12 +59,24 @@ def full_name(word: str, name: Optional[str]) -> str:
     return "" if tf.executing_eagerly() else call_site(word)
 
 
+def _refuse_xla() -> None:
+    """Operations that talk to other ranks are no part of what XLA can compile."""
+    if control_flow_util.GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph()):
+        raise tf.errors.UnimplementedError(
+            None,
+            None,
+            "rueda's operations cannot be compiled by XLA: take jit_compile=True off the tf.function around them "
+            "(it may stay on functions inside of it), or, with Keras, call model.compile(…, jit_compile=False)",
+        )
+
+
 def _guard() -> Any:
     """A number that TensorFlow cannot take for a constant: it would run the start while it optimizes the
     graph, and leave the wait without an operation. A random one, because TensorFlow does not put those in
     an order, as it does with other stateful operations."""
     if tf.executing_eagerly():
         return _NO_GUARD
+    _refuse_xla()
     return tf.raw_ops.RandomUniformInt(shape=tf.constant([], tf.int32), minval=0, maxval=1)
 
 
@@ -167,6 +184,7 @@ def _allreduce_slices(
     return tf.IndexedSlices(values, indices, dense_shape=slices.dense_shape)
 
 
+@as_it_is
 def allreduce(
     tensor: Any,
     average: Optional[bool] = None,
@@ -198,6 +216,7 @@ def allreduce(
     )[0]
 
 
+@as_it_is
 def grouped_allreduce_named(
     tensors: List[Any],
     names: List[str],
@@ -213,6 +232,7 @@ def grouped_allreduce_named(
     return [compression.decompress(result, pair[1]) for result, pair in zip(results, pairs)]
 
 
+@as_it_is
 def grouped_allreduce(
     tensors: Sequence[Any],
     average: Optional[bool] = None,
@@ -252,6 +272,7 @@ def grouped_allreduce(
 # ---- The other operations ---------------------------------------------------------------------------
 
 
+@as_it_is
 def allgather(
     tensor: Any,
     name: Optional[str] = None,
@@ -278,6 +299,7 @@ def allgather(
     return gather(tf.convert_to_tensor(tensor))
 
 
+@as_it_is
 def grouped_allgather(
     tensors: Sequence[Any],
     name: Optional[str] = None,
@@ -289,6 +311,7 @@ def grouped_allgather(
     return [allgather(each, own, ignore_name_scope, process_set) for each, own in zip(tensors, members)]
 
 
+@as_it_is
 def broadcast(
     tensor: Any,
     root_rank: int,
@@ -300,6 +323,7 @@ def broadcast(
     return broadcast_all([tensor], root_rank, [full_name("broadcast", name)], process_set)[0]
 
 
+@as_it_is
 def broadcast_all(tensors: List[Any], root_rank: int, names: List[str], process_set: ProcessSet) -> List[Any]:
     """Several tensors with one wait."""
 
@@ -317,6 +341,7 @@ def broadcast_all(tensors: List[Any], root_rank: int, names: List[str], process_
     return list(spread(*[tf.convert_to_tensor(tensor) for tensor in tensors]))
 
 
+@as_it_is
 def alltoall(
     tensor: Any,
     splits: Any = None,
@@ -344,6 +369,7 @@ def alltoall(
     return output if splits is None else (output, received)
 
 
+@as_it_is
 def reducescatter(
     tensor: Any,
     device_dense: str = "",
@@ -374,6 +400,7 @@ def reducescatter(
     return compression.decompress(share(small), context)
 
 
+@as_it_is
 def grouped_reducescatter(
     tensors: Sequence[Any],
     device_dense: str = "",

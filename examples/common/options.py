@@ -36,7 +36,7 @@ def add_combining(parser: argparse.ArgumentParser, batch_size: int) -> None:
     parser.add_argument("--batch-size", type=positive, default=batch_size, help=f"of each rank ({batch_size})")
     parser.add_argument("--use-adasum", action="store_true", help="combine steps by Adasum, not by averaging")
     parser.add_argument("--fp16-allreduce", action="store_true", help="halve what travels")
-    parser.add_argument("--seed", type=int, default=1, help="of start values and shuffling (1)")
+    parser.add_argument("--seed", type=natural, default=1, help="of start values and shuffling (1)")
 
 
 def add_training(parser: argparse.ArgumentParser, epochs: int, batch_size: int, lr: float) -> None:
