@@ -141,19 +141,20 @@ def words() -> Any:
 
 @on_ranks(2, 3, env=ENV)
 @pytest.mark.parametrize("dense", [False, True])
-def test_sparse_gradients(dense: bool, monkeypatch: Any = None) -> None:
+def test_sparse_gradients(dense: bool) -> None:
     from rueda.tensorflow import _ops
 
     rng, gathers, gather = np.random.default_rng(2), [], _ops.allgather
     x = rng.integers(0, 30, size=(4 * BATCH * hvd.size(), 5))
     y = rng.normal(size=(len(x), 2)).astype("float32")
+    make = sgd if dense else lambda: opt.Adam(0.01)  # Keras squares the parts of a sparse gradient one by one
     ours, alone = words(), words()
     _ops.allgather = lambda *args, **keywords: gathers.append(1) or gather(*args, **keywords)
     try:
-        fit(ours, hvd.DistributedOptimizer(opt.Adam(0.01), sparse_as_dense=dense), own_part(x), own_part(y), BATCH)
+        fit(ours, hvd.DistributedOptimizer(make(), sparse_as_dense=dense), own_part(x), own_part(y), BATCH)
     finally:
         _ops.allgather = gather
-    fit(alone, opt.Adam(0.01), x, y, BATCH * hvd.size())
+    fit(alone, make(), x, y, BATCH * hvd.size())
     same_weights(ours, alone)
     assert bool(gathers) != dense
 

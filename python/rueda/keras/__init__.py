@@ -1,4 +1,4 @@
-"""Rueda for Keras 3 on TensorFlow: ``import rueda.keras as hvd``.
+"""Rueda for Keras on TensorFlow: ``import rueda.keras as hvd``.
 
     hvd.init()                                                        # 1: join the job
     model.compile(hvd.DistributedOptimizer(optimizer), …)             # 2: combine gradients
@@ -14,14 +14,12 @@ from .._basics import *  # noqa: F401,F403
 from .._basics import Average
 from .._process_sets import *  # noqa: F401,F403
 from .._process_sets import ProcessSet, global_process_set
-from ._optimizer import is_distributed as _is_distributed
 from ..tensorflow import optimizer as _optimizers
 from ..tensorflow import _ops
 from ..tensorflow.compression import Compression
 from ..tensorflow.functions import allgather_object, broadcast_object, orthogonality
 from . import callbacks, elastic
-
-import keras as _keras
+from ._which import keras as _keras
 
 
 def DistributedOptimizer(
@@ -76,13 +74,14 @@ def load_model(
     compression: Any = Compression.none,
     **keywords: Any,
 ) -> Any:
-    """Loads a model, and makes its optimizer a distributed one again."""
+    """Loads a model, and makes its optimizer a distributed one."""
     objects = {each.__name__: each for each in custom_optimizers or []}
     objects.update(custom_objects or {})
     model = _keras.models.load_model(filepath, custom_objects=objects, **keywords)
     optimizer = getattr(model, "optimizer", None)
-    if optimizer is not None and not _is_distributed(optimizer):
+    if optimizer is not None:
         model.optimizer = DistributedOptimizer(optimizer, compression=compression)
+        model.jit_compile = False  # loading may have chosen XLA, which has no operations of ours
     return model
 
 

@@ -1,4 +1,4 @@
-"""Keras' optimizers with gradients (or, for Adasum, updates) combined over all ranks.
+"""Optimizers of Keras 3 with gradients (or, for Adasum, updates) combined over all ranks.
 
 An optimizer asks for its gradients to be clipped exactly when it is about to use them: after its own
 gradient accumulation, before its update. That is where gradients are combined; updates are combined after
@@ -16,12 +16,6 @@ import keras
 
 from .._basics import Adasum
 from ..tensorflow._gradients import AdasumOfUpdates, Combiner, scale
-
-if keras.backend.backend() != "tensorflow":
-    raise ImportError(
-        f"rueda.keras works with Keras on TensorFlow; here KERAS_BACKEND is {keras.backend.backend()!r}. "
-        "Set KERAS_BACKEND=tensorflow, or use rueda.torch with a training loop of your own."
-    )
 
 
 class KerasMixin:

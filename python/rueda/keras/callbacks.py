@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, Callable, Dict, Optional, Union
 
-import keras
 import numpy as np
+import tensorflow as tf
 
 from .._basics import rank, size
 from .._process_sets import ProcessSet, global_process_set
@@ -14,6 +14,7 @@ from ..tensorflow import _ops
 from ..tensorflow._gradients import variable_key
 from ..tensorflow._keras_state import shared_state
 from ..tensorflow.functions import broadcast_variables
+from ._which import keras
 
 SAME_RATE = 1e-6  # relative; a learning rate is kept as float32
 
@@ -121,7 +122,7 @@ class LearningRateScheduleCallback(keras.callbacks.Callback):
 
 
 def _learning_rate(optimizer: Any) -> float:
-    return float(keras.ops.convert_to_numpy(optimizer.learning_rate))
+    return float(tf.convert_to_tensor(optimizer.learning_rate))
 
 
 def _scale_momenta(optimizer: Any, factor: float) -> None:

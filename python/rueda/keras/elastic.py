@@ -18,9 +18,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, Optional
 
-import keras
-
 from ..tensorflow.elastic import TensorFlowKerasState, run
+from ._which import keras
 
 __all__ = ["CommitStateCallback", "KerasState", "UpdateBatchStateCallback", "UpdateEpochStateCallback", "run"]
 

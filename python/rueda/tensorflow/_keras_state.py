@@ -14,9 +14,14 @@ def shared_state(model: Any, optimizer: Any = None) -> List[Any]:
     if optimizer is not None:
         inner = getattr(optimizer, "inner_optimizer", optimizer)
         waiting = {id(v) for v in getattr(inner, "_accumulated_gradients", None) or []}
-        variables += optimizer.variables
+        variables += optimizer_variables(optimizer)
     shared: Dict[int, Any] = {id(v): v for v in variables if id(v) not in waiting and _is_shared(v)}
     return list(shared.values())
+
+
+def optimizer_variables(optimizer: Any) -> List[Any]:
+    """All of them; in some Kerases a method gives them."""
+    return list(optimizer.variables() if callable(optimizer.variables) else optimizer.variables)
 
 
 def _is_shared(variable: Any) -> bool:

@@ -26,7 +26,7 @@ import tensorflow as tf
 from .._basics import is_initialized, rank
 from .._elastic import ObjectState, run_fn
 from ..exceptions import RuedaError, StateError
-from ._keras_state import shared_state
+from ._keras_state import optimizer_variables, shared_state
 from .functions import broadcast_object, broadcast_variables
 
 __all__ = ["TensorFlowKerasState", "TensorFlowState", "run"]
@@ -101,12 +101,12 @@ class TensorFlowKerasState(_VariablesState):
             raise ValueError("the model has no variables yet: call model.build(input_shape) first")
         self.model = model
         self.optimizer = optimizer or getattr(model, "optimizer", None)
-        if self.optimizer is not None and not self.optimizer.built:
+        if self.optimizer is not None and not getattr(self.optimizer, "built", True):
             self.optimizer.build(model.trainable_variables)  # else its variables come after the first commit
         super().__init__(**kwargs)
 
     def _variables(self) -> List[Any]:
-        return [*self.model.variables, *(self.optimizer.variables if self.optimizer is not None else [])]
+        return [*self.model.variables, *(optimizer_variables(self.optimizer) if self.optimizer is not None else [])]
 
     def _save_variables(self) -> None:
         self._saved_variables = [tf.identity(tf.convert_to_tensor(v)) for v in self._variables()]

@@ -9,6 +9,8 @@ import tensorflow as tf
 from .._basics import Adasum, Average
 from .._process_sets import ProcessSet, global_process_set
 from ._gradients import AdasumOfUpdates, Combiner
+from ._keras2 import is_keras_2
+from ._keras2 import wrap as wrap_keras_2
 from .compression import Compression
 
 
@@ -119,6 +121,8 @@ def DistributedOptimizer(
         groups,
         num_groups,
     )
+    if is_keras_2(optimizer):
+        return wrap_keras_2(optimizer, combiner, backward_passes_per_step)
     if not isinstance(optimizer, tf.compat.v1.train.Optimizer):
         from ..keras._optimizer import wrap
 

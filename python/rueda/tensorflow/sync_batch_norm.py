@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from typing import Any, Tuple
 
-import keras
 import tensorflow as tf
 
 from .._basics import Sum
 from .._process_sets import ProcessSet, global_process_set
+from ..keras._which import IS_2, keras
 from . import _ops
+
+if IS_2:
+    raise ImportError("SyncBatchNormalization needs Keras 3; here tf.keras is Keras 2")
 
 
 @keras.saving.register_keras_serializable(package="rueda")
