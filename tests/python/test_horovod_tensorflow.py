@@ -20,16 +20,28 @@ NAMES = {
         broadcast_variables broadcast_object broadcast_object_fn allgather_object broadcast_global_variables
         BroadcastGlobalVariablesHook DistributedGradientTape PartialDistributedGradientTape DistributedOptimizer
         Compression init shutdown rank size local_rank Average Sum Adasum ProcessSet global_process_set
-        HorovodInternalError""",
+        HorovodInternalError SyncBatchNormalization elastic Min Max Product is_initialized start_timeline
+        stop_timeline cross_rank cross_size local_size is_homogeneous mpi_threads_supported mpi_enabled mpi_built
+        gloo_enabled gloo_built nccl_built ddl_built ccl_built cuda_built rocm_built add_process_set
+        remove_process_set""",
+    "horovod.tensorflow.elastic": "run TensorFlowKerasState TensorFlowState",
+    "horovod.tensorflow.sync_batch_norm": "SyncBatchNormalization",
     "horovod.tensorflow.mpi_ops": "allreduce rank size Average ProcessSet",
     "horovod.tensorflow.compression": "Compression",
     "horovod.tensorflow.functions": "broadcast_variables broadcast_object allgather_object",
-    "horovod.keras": "DistributedOptimizer load_model allreduce allgather broadcast callbacks init rank size Compression",
+    "horovod.keras": """DistributedOptimizer PartialDistributedOptimizer load_model allreduce allgather broadcast
+        reducescatter broadcast_global_variables callbacks elastic init shutdown rank size local_rank local_size
+        Compression Average ProcessSet global_process_set add_process_set remove_process_set is_initialized
+        start_timeline stop_timeline mpi_built gloo_built nccl_built""",
+    "horovod.keras.elastic": """run KerasState CommitStateCallback UpdateBatchStateCallback
+        UpdateEpochStateCallback""",
     "horovod.keras.callbacks": """BroadcastGlobalVariablesCallback MetricAverageCallback LearningRateScheduleCallback
         LearningRateWarmupCallback BestModelCheckpoint""",
-    "horovod.tensorflow.keras": "DistributedOptimizer load_model callbacks init rank size",
-    "horovod.tensorflow.keras.callbacks": "BroadcastGlobalVariablesCallback MetricAverageCallback",
 }
+for module in ("horovod.tensorflow.keras", "rueda.keras", "rueda.tensorflow.keras"):
+    NAMES[module] = NAMES["horovod.keras"]
+    NAMES[f"{module}.callbacks"] = NAMES["horovod.keras.callbacks"]
+    NAMES[f"{module}.elastic"] = NAMES["horovod.keras.elastic"]
 
 
 @pytest.mark.parametrize("path", NAMES)

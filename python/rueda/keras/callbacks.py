@@ -47,11 +47,21 @@ class BroadcastGlobalVariablesCallback(keras.callbacks.Callback):
 
 class MetricAverageCallback(keras.callbacks.Callback):
     """Averages the metrics of an epoch over all ranks, so that others (checkpoints, schedules, logs) see the
-    same numbers everywhere; put it before them."""
+    same numbers everywhere; put it before them. All ranks must have the same number of batches in an epoch:
+    where Keras knows it, others are refused at once instead of waiting for ever."""
 
     def __init__(self, device: str = "", process_set: ProcessSet = global_process_set) -> None:
         super().__init__()
         self.process_set = process_set
+
+    def on_train_begin(self, logs: Optional[Dict[str, Any]] = None) -> None:
+        own = [(self.params or {}).get("steps") or 0]
+        steps = _ops.allgather(own, name="keras.steps", process_set=self.process_set).numpy().tolist()
+        if len(set(steps) - {0}) > 1:
+            raise ValueError(
+                f"the ranks have {steps} batches in an epoch: some would wait for the others' metrics, and these for "
+                "their gradients. Give all of them as many batches, or the smallest number as steps_per_epoch"
+            )
 
     def on_epoch_end(self, epoch: int, logs: Optional[Dict[str, Any]] = None) -> None:
         if not logs or self.process_set.size() == 1:
