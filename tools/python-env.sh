@@ -1,11 +1,12 @@
 #!/bin/sh
-# Makes build/venv, the virtual environment of the Python tests, from tests/python/requirements.txt; quiet,
-# and at once when it is current. PYTHON names the interpreter (python3), TEST_TORCH another torch as pip
-# writes it: TEST_TORCH='torch>=2.13'. Exits with 77 where there is no Python 3.10 that can make one.
+# python-env.sh [FOLDER]: makes build/venv, the virtual environment of the Python tests, or another one, from
+# tests/python/requirements.txt; quiet, and at once when it is current. PYTHON names the interpreter (python3),
+# TEST_TORCH and TEST_TENSORFLOW another version as pip writes it: TEST_TORCH='torch>=2.13', TEST_TORCH='# none'.
+# Exits with 77 where there is no Python 3.10 that can make one.
 set -eu
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
-folder=build/venv
+folder=${1:-build/venv}
 
 if ! "$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
     echo "no Python tests: $python is not Python 3.10 or newer with venv (package python3-venv)"
@@ -14,16 +15,16 @@ fi
 
 # The recipe stands in the environment that was made from it, once that is whole.
 mkdir -p build
-recipe=build/venv.recipe
+recipe=$folder.recipe
 { "$python" -c 'import sys; print("#", sys.executable, sys.version)' &&
-    sed "s|^torch.*|${TEST_TORCH:-&}|" tests/python/requirements.txt; } >$recipe
-! cmp -s $recipe $folder/recipe || exit 0
+    sed "s|^torch.*|${TEST_TORCH:-&}|; s|^tensorflow.*|${TEST_TENSORFLOW:-&}|" tests/python/requirements.txt; } >"$recipe"
+! cmp -s "$recipe" "$folder/recipe" || exit 0
 
-log=build/venv.log
-rm -rf $folder
-if "$python" -m venv $folder >$log 2>&1 && $folder/bin/pip install -q -r $recipe >>$log 2>&1; then
-    mv $recipe $folder/recipe
+log=$folder.log
+rm -rf "$folder"
+if "$python" -m venv "$folder" >"$log" 2>&1 && "$folder/bin/pip" install -q -r "$recipe" >>"$log" 2>&1; then
+    mv "$recipe" "$folder/recipe"
 else
-    cat $log >&2
+    cat "$log" >&2
     exit 1
 fi

@@ -40,8 +40,16 @@ threads() {
     tools/build.sh tsan && fixed_addresses ctest --preset tsan -j "$jobs"
 }
 
+# The oldest TensorFlow with Keras 3; torch is not needed there.
+older_tensorflow() {
+    TEST_VENV=build/venv-tf2.16 TEST_TENSORFLOW='tensorflow-cpu==2.16.*' TEST_TORCH='# no torch' \
+        tools/test-python.sh tests/python/test_tensorflow*.py tests/python/test_keras*.py \
+        tests/python/test_horovod_tensorflow.py
+}
+
 if [ "${1:-}" = long ]; then
     step "long tests, release" suite release long
+    step "Python, TensorFlow 2.16" older_tensorflow
 else
     step "all tests, release" suite release
     step "all tests, AddressSanitizer and UndefinedBehaviorSanitizer" suite asan

@@ -7,6 +7,7 @@ from typing import Any, List, Sequence, Tuple
 import numpy as np
 import rueda.torch as hvd
 import torch
+from adasum import adasum, adasum_pair, orthogonality  # noqa: F401
 
 Average, Sum, Adasum, Min, Max, Product = range(6)
 INTEGERS = [torch.uint8, torch.int8, torch.uint16, torch.int16, torch.int32, torch.int64]
@@ -60,27 +61,6 @@ def _scale(values: np.ndarray, factor: float, dtype: torch.dtype) -> np.ndarray:
     if factor == 1.0:
         return values
     return values * factor if dtype.is_floating_point else np.trunc(values * factor).astype(np.int64)
-
-
-def adasum_pair(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    product = float(np.sum(a * b))
-    norms = float(np.sum(a * a)), float(np.sum(b * b))
-    first, second = (1.0 - product / (2.0 * norm) if norm > 0 else 1.0 for norm in norms)
-    return first * a + second * b
-
-
-def adasum(vectors: Sequence[np.ndarray]) -> np.ndarray:
-    """The binary tree: level k pairs blocks of 2^k ranks; who has no partner goes up as it is."""
-    rows = [np.asarray(vector, dtype=np.float64) for vector in vectors]
-    while len(rows) > 1:
-        pairs = [adasum_pair(a, b) for a, b in zip(rows[::2], rows[1::2])]
-        rows = pairs + ([rows[-1]] if len(rows) % 2 else [])
-    return rows[0]
-
-
-def orthogonality(vectors: Sequence[np.ndarray]) -> float:
-    """‖combined‖² / Σ‖gᵢ‖²."""
-    return float(np.sum(adasum(vectors) ** 2) / sum(np.sum(np.asarray(v, dtype=np.float64) ** 2) for v in vectors))
 
 
 def check(got: torch.Tensor, wanted: np.ndarray, dtype: torch.dtype, what: Any = "", slack: float = 1.0) -> None:

@@ -1,72 +1,39 @@
-"""rueda.tensorflow against NumPy: eager, in tf.function and in graphs of version 1."""
+"""rueda.tensorflow against NumPy: every operation, eager, in tf.function and in graphs of version 1."""
 
 from __future__ import annotations
 
-from typing import Any, Callable, List
+from typing import Any, Callable, Dict, List
 
 import numpy as np
 import pytest
 from ranks import on_ranks
+from tensorflow_cases import DTYPES, ENV, FLOATS, MODES, call, check, combined, make_all, split_rows, tf
 
-tf = pytest.importorskip("tensorflow")
-import rueda.tensorflow as hvd  # noqa: E402
+import rueda.tensorflow as hvd
 
-#: A job of its own, without other frameworks; two threads for operations, which is where crosswise waits hang.
-ENV = {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_NUM_INTEROP_THREADS": "2", "RANKS_OF": "tensorflow"}
-DTYPES = ["bool", "uint8", "int8", "uint16", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"]
-MODES = ["eager", "function", "v1"]
 SHAPES = [(), (0,), (1,), (7,), (3, 5), (2, 0, 3)]
+LARGE = 300_001
+OPS = [hvd.Sum, hvd.Min, hvd.Max, hvd.Product, hvd.Average, hvd.Adasum]
 
 
-def inputs_of(shape: Any, dtype: str, seed: int = 0) -> List[np.ndarray]:
-    """Every rank's input, known to all."""
-    numbers = [np.random.default_rng([seed, r]).integers(0, 5, size=shape) for r in range(hvd.size())]
-    return [np.asarray(each).astype(tf.as_dtype(dtype).as_numpy_dtype) for each in numbers]
-
-
-def call(mode: str, function: Callable[..., Any], *arguments: np.ndarray) -> Any:
-    """The function's results as NumPy, by one of TensorFlow's three ways to run it."""
-    if mode == "v1":
-        with tf.Graph().as_default(), tf.compat.v1.Session() as session:
-            return session.run(function(*[tf.constant(each) for each in arguments]))
-    runner = tf.function(function) if mode == "function" else function
-    return tf.nest.map_structure(lambda t: t.numpy(), runner(*[tf.constant(each) for each in arguments]))
-
-
-def same(got: Any, wanted: Any, dtype: str, what: Any = None) -> None:
-    assert np.asarray(got).dtype == tf.as_dtype(dtype).as_numpy_dtype, what
-    np.testing.assert_allclose(np.asarray(got, np.float64), np.asarray(wanted, np.float64), rtol=1e-2, err_msg=str(what))
-    assert np.shape(got) == np.shape(wanted), what
-
-
-def total(inputs: List[np.ndarray], dtype: str, op: int) -> np.ndarray:
-    stack = np.stack([each.astype(np.float64) for each in inputs])
-    if dtype == "bool":
-        return {hvd.Sum: stack.any(0), hvd.Max: stack.any(0)}.get(op, stack.all(0)).astype(np.float64)
-    result = {
-        hvd.Average: lambda: stack.mean(0),
-        hvd.Sum: lambda: stack.sum(0),
-        hvd.Min: lambda: stack.min(0),
-        hvd.Max: lambda: stack.max(0),
-        hvd.Product: lambda: stack.prod(0),
-    }[op]()
-    is_float = "float" in dtype
-    return result if is_float else np.trunc(result).astype(tf.as_dtype(dtype).as_numpy_dtype)
+def ops_of(dtype: str) -> List[int]:
+    return OPS if dtype in FLOATS else OPS[:4] if dtype == "bool" else OPS[:5]
 
 
 @on_ranks(1, 2, 3, env=ENV)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_allreduce(dtype: str, mode: str) -> None:
-    for op in [hvd.Sum, hvd.Min, hvd.Max, hvd.Product] + ([hvd.Average] if dtype != "bool" else []):
-        inputs = [inputs_of(shape, dtype, i) for i, shape in enumerate(SHAPES)]
-        mine = [each[hvd.rank()] for each in inputs]
-        results = call(mode, lambda *xs: [hvd.allreduce(x, op=op) for x in xs], *mine)
+    inputs = [make_all(shape, dtype, i) for i, shape in enumerate(SHAPES)]
+
+    def run(*xs: Any) -> Dict[str, Any]:
+        groups = {f"group {op}": hvd.grouped_allreduce(list(xs), op=op) for op in ops_of(dtype)}
+        return {**groups, f"single {hvd.Sum}": [hvd.allreduce(x, op=hvd.Sum) for x in xs]}
+
+    for key, results in call(mode, run, *[each[hvd.rank()] for each in inputs]).items():
+        op = int(key.split()[1])
         for each, result in zip(inputs, results):
-            same(result, total(each, dtype, op), dtype, (op, each[0].shape))
-        results = call(mode, lambda *xs: hvd.grouped_allreduce(list(xs), op=op), *mine)
-        for each, result in zip(inputs, results):
-            same(result, total(each, dtype, op), dtype, (op, each[0].shape))
+            check(result, combined(each, op), dtype, (key, each[0].shape), slack=hvd.size())
 
 
 @on_ranks(1, 2, 3, env=ENV)
@@ -74,220 +41,213 @@ def test_allreduce(dtype: str, mode: str) -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_other_operations(dtype: str, mode: str) -> None:
     rank, size = hvd.rank(), hvd.size()
-    rows = [inputs_of((r + 1, 2), dtype, r)[r] for r in range(size)]
-    same(call(mode, hvd.allgather, rows[rank]), np.concatenate(rows), dtype)
-    inputs = inputs_of((2 * size + 1, 3), dtype, 9)
-    for root in {0, size - 1}:
-        same(call(mode, lambda x: hvd.broadcast(x, root), inputs[rank]), inputs[root], dtype)
-    if dtype != "bool":
-        parts = np.array_split(total(inputs, dtype, hvd.Sum), size)
-        same(call(mode, lambda x: hvd.reducescatter(x, op=hvd.Sum), inputs[rank]), parts[rank], dtype)
-    splits = [(rank + i) % size + 1 for i in range(size)]
-    sent = inputs_of((sum(range(1, size + 1)), 2), dtype, 5)
-    got, received = call(mode, lambda x: hvd.alltoall(x, splits=splits), sent[rank])
-    wanted, counts = [], []
-    for source in range(size):
-        ways = [(source + i) % size + 1 for i in range(size)]
-        start = sum(ways[:rank])
-        wanted.append(sent[source][start : start + ways[rank]])
-        counts.append(ways[rank])
-    same(got, np.concatenate(wanted), dtype)
-    assert received.tolist() == counts
+    uneven = [make_all((r + 1, 2), dtype, r)[r] for r in range(size)]
+    inputs = make_all((2 * size + 1, 3), dtype, 9)
+    even = make_all((2 * size, 2), dtype, 4)
+    parcels = make_all((sum(range(size + 1)), 2), dtype, 5)
+    ways = [[(source + i) % size + 1 for i in range(size)] for source in range(size)]
+    scatters = dtype != "bool"
+
+    def run(own: Any, whole: Any, halves: Any, parcel: Any) -> Dict[str, Any]:
+        results = {
+            "allgather": [hvd.allgather(own), *hvd.grouped_allgather([whole, own])],
+            "broadcast": [hvd.broadcast(whole, root) for root in (0, size - 1)],
+            "splits": hvd.alltoall(parcel, splits=ways[rank]),
+            "even": hvd.alltoall(halves),
+        }
+        if scatters:
+            results["scatter"] = [hvd.reducescatter(whole, op=hvd.Sum), *hvd.grouped_reducescatter([whole, halves])]
+        return results
+
+    got = call(mode, run, uneven[rank], inputs[rank], even[rank], parcels[rank])
+    for result, wanted in zip(got["allgather"], [uneven, inputs, uneven]):
+        check(result, np.concatenate(wanted), dtype, "allgather")
+    for result, root in zip(got["broadcast"], (0, size - 1)):
+        check(result, inputs[root], dtype, "broadcast")
+    starts = [sum(ways[source][:rank]) for source in range(size)]
+    received = [parcels[s][starts[s] : starts[s] + ways[s][rank]] for s in range(size)]
+    check(got["splits"][0], np.concatenate(received), dtype, "alltoall")
+    assert got["splits"][1].tolist() == [ways[source][rank] for source in range(size)]
+    check(got["even"], np.concatenate([e[2 * rank : 2 * rank + 2] for e in even]), dtype, "alltoall, even")
+    for result, (each, op) in zip(
+        got.get("scatter", []), [(inputs, hvd.Sum), (inputs, hvd.Average), (even, hvd.Average)]
+    ):
+        share = np.split(combined(each, op), split_rows(len(each[0])))[rank]
+        check(result, share, dtype, ("reducescatter", op), slack=size)
 
 
 @on_ranks(2, 3, env=ENV)
-def test_gradients() -> None:
-    rank, size = hvd.rank(), hvd.size()
-    x = tf.Variable(np.arange(1.0, 2 * size + 1) + rank)
-    weight = np.arange(1.0, 2 * size + 1)
+@pytest.mark.parametrize("mode", MODES)
+def test_large_tensors(mode: str) -> None:
+    inputs = make_all((LARGE,), "float32")
+    splits = split_rows(LARGE)
 
-    def gradient_of(function: Callable[[Any], Any], upstream: Callable[[Any], Any]) -> np.ndarray:
-        @tf.function
-        def run() -> Any:
-            with tf.GradientTape() as tape:
-                y = function(x)
-                loss = tf.reduce_sum(y * upstream(y))
-            return tape.gradient(loss, x)
-
-        return run().numpy()
-
-    scale = lambda y: (rank + 1.0) * tf.range(1.0, tf.cast(tf.shape(y)[0], tf.float64) + 1, dtype=tf.float64)  # noqa: E731
-    ranks = np.arange(1.0, size + 1)
-    np.testing.assert_allclose(gradient_of(lambda v: hvd.allreduce(v, op=hvd.Sum), scale), ranks.sum() * weight)
-    np.testing.assert_allclose(gradient_of(lambda v: hvd.allreduce(v), scale), ranks.mean() * weight)
-    gathered = ranks.mean() * np.arange(1.0, 2 * size * size + 1)
-    np.testing.assert_allclose(gradient_of(hvd.allgather, scale), gathered[rank * 2 * size : (rank + 1) * 2 * size])
-    wanted = ranks.mean() * weight if rank == 0 else np.zeros(2 * size)
-    np.testing.assert_allclose(gradient_of(lambda v: hvd.broadcast(v, 0), scale), wanted)
-    shares = np.concatenate([r * np.arange(1.0, 3.0) for r in ranks])
-    np.testing.assert_allclose(gradient_of(lambda v: hvd.reducescatter(v, op=hvd.Sum), scale), size * shares)
-    back = np.concatenate([r * weight[2 * rank : 2 * rank + 2] for r in ranks])
-    np.testing.assert_allclose(gradient_of(hvd.alltoall, scale), back)
-
-
-@on_ranks(2, 3, env=ENV)
-def test_adasum() -> None:
-    vectors = [np.random.default_rng(r).normal(size=33) for r in range(hvd.size())]
-
-    def pair(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        dot = a @ b
-        return (1 - dot / (2 * a @ a)) * a + (1 - dot / (2 * b @ b)) * b
-
-    wanted = pair(vectors[0], vectors[1])
-    if hvd.size() == 3:
-        wanted = pair(wanted, vectors[2])
-    got = call("function", lambda x: hvd.allreduce(x, op=hvd.Adasum), vectors[hvd.rank()])
-    np.testing.assert_allclose(got, wanted, rtol=1e-12)
-    assert 0 < hvd.orthogonality() < 1.5
-
-
-@on_ranks(2, 3, env=ENV)
-@pytest.mark.parametrize("form", ["allgather", "dense"])
-def test_tape_is_one_process_on_the_joined_batch(form: str) -> None:
-    rank, size = hvd.rank(), hvd.size()
-    rng = np.random.default_rng(3)
-    table, weights = rng.normal(size=(10, 4)), rng.normal(size=(4, 2))
-
-    def train(ids: np.ndarray, targets: np.ndarray, wrap: Callable[[Any], Any]) -> List[np.ndarray]:
-        variables = [tf.Variable(table), tf.Variable(weights)]
-
-        @tf.function
-        def step(batch: Any, target: Any) -> None:
-            with tf.GradientTape() as tape:
-                found = tf.nn.embedding_lookup(variables[0], batch)
-                loss = tf.reduce_mean((found @ variables[1] - target) ** 2)
-            for variable, gradient in zip(variables, wrap(tape).gradient(loss, variables)):
-                if isinstance(gradient, tf.IndexedSlices):
-                    variable.scatter_sub(tf.IndexedSlices(0.1 * gradient.values, gradient.indices))
-                else:
-                    variable.assign_sub(0.1 * gradient)
-
-        for batch, target in zip(ids, targets):
-            step(tf.constant(batch), tf.constant(target))
-        return [variable.numpy() for variable in variables]
-
-    ids, targets = rng.integers(0, 10, size=(5, 4 * size)), rng.normal(size=(5, 4 * size, 2))
-    mine = slice(4 * rank, 4 * rank + 4)
-    wrap = lambda tape: hvd.DistributedGradientTape(tape, sparse_as_dense=form == "dense")  # noqa: E731
-    got = train(ids[:, mine], targets[:, mine], wrap)
-    for one, other in zip(got, train(ids, targets, lambda tape: tape)):
-        np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
-
-
-@on_ranks(2, env=ENV)
-def test_local_sources_stay_local() -> None:
-    shared, own = tf.Variable(1.0), tf.Variable(1.0)
-    factor = hvd.rank() + 1.0
-    with tf.GradientTape() as tape:
-        loss = factor * (shared + own)
-    tape = hvd.DistributedGradientTape(tape)
-    tape.register_local_source(own)
-    gradients = tape.gradient(loss, [shared, own])
-    assert gradients[0].numpy() == 1.5 and gradients[1].numpy() == factor / 2
-
-
-# ---- Where others hang -------------------------------------------------------------------------------
-
-
-@on_ranks(2, env=ENV)
-def test_ranks_may_start_in_different_orders() -> None:
-    order = list(range(20)) if hvd.rank() == 0 else list(reversed(range(20)))
-
-    @tf.function
     def run(x: Any) -> Any:
-        results = {i: hvd.allreduce(x * i, op=hvd.Sum, name=f"any.order.{i}") for i in order}
-        return [results[i] for i in range(20)]
+        return hvd.allreduce(x, op=hvd.Sum), hvd.allgather(x), hvd.broadcast(x, 1), hvd.reducescatter(x, op=hvd.Sum)
 
-    for _ in range(5):
-        assert [float(y) for y in run(tf.constant(1.0))] == [2.0 * i for i in range(20)]
-
-
-@on_ranks(2, env=ENV)
-def test_equal_calls_are_not_merged_and_unused_ones_hurt_nobody() -> None:
-    @tf.function
-    def run(x: Any) -> Any:
-        hvd.allreduce(x, op=hvd.Sum)  # its result is not used
-        constant = hvd.allreduce(tf.constant(2.0), op=hvd.Sum)
-        return hvd.allreduce(x, op=hvd.Sum) + hvd.allreduce(x, op=hvd.Sum), constant
-
-    for _ in range(3):
-        both, constant = run(tf.constant(1.0))
-        assert float(both) == 4.0 and float(constant) == 4.0
-
-
-@on_ranks(2, env=ENV)
-def test_one_rank_may_trace_again() -> None:
-    @tf.function
-    def run(x: Any) -> Any:
-        return hvd.allreduce(tf.reduce_sum(x), op=hvd.Sum)
-
-    assert float(run(tf.ones([4]))) == 8.0
-    assert float(run(tf.ones([4 if hvd.rank() == 0 else 3]))) == 7.0
-
-
-# ---- Version 1 ---------------------------------------------------------------------------------------
+    total, everyone, second, share = call(mode, run, inputs[hvd.rank()])
+    wanted = combined(inputs, hvd.Sum)
+    check(total, wanted, "float32")
+    check(everyone, np.concatenate(inputs), "float32")
+    check(second, inputs[1], "float32")
+    check(share, np.split(wanted, splits)[hvd.rank()], "float32")
 
 
 @on_ranks(2, 3, env=ENV)
-@pytest.mark.parametrize("kind", ["average", "accumulated", "adasum"])
-def test_v1_optimizer_with_the_hook(kind: str) -> None:
+@pytest.mark.parametrize("mode", MODES)
+def test_scales_and_compression(mode: str) -> None:
+    whole, broken = make_all((9,), "int32", 1), make_all((9,), "float32", 2)
+    compressions = {"float16": hvd.Compression.fp16, "bfloat16": hvd.Compression.bf16}
+
+    def run(i: Any, x: Any) -> Dict[str, Any]:
+        scales = {"prescale_factor": 2.5, "postscale_factor": 0.5}
+        return {
+            "int32": hvd.allreduce(i, op=hvd.Sum, **scales),
+            "float32": hvd.allreduce(x, op=hvd.Average, **scales),
+            "group": hvd.grouped_allreduce([x, 2 * x], op=hvd.Max, **scales),
+            "scatter": hvd.reducescatter(x, op=hvd.Sum, **scales),
+            **{name: hvd.allreduce(x, op=hvd.Sum, compression=each) for name, each in compressions.items()},
+            "whole": hvd.allreduce(i, op=hvd.Sum, compression=hvd.Compression.fp16),
+        }
+
+    got = call(mode, run, whole[hvd.rank()], broken[hvd.rank()])
+    check(got["int32"], combined(whole, hvd.Sum, 2.5, 0.5), "int32")
+    check(got["float32"], combined(broken, hvd.Average, 2.5, 0.5), "float32", slack=4)
+    check(got["group"][1], combined([2 * each for each in broken], hvd.Max, 2.5, 0.5), "float32", slack=4)
+    share = np.split(combined(broken, hvd.Sum, 2.5, 0.5), split_rows(9))[hvd.rank()]
+    check(got["scatter"], share, "float32", slack=4)
+    for name in compressions:
+        np.testing.assert_allclose(got[name], combined(broken, hvd.Sum), rtol=1e-2 * hvd.size())
+        assert got[name].dtype == np.float32
+    check(got["whole"], combined(whole, hvd.Sum), "int32")
+
+
+def dense(slices: Any, rows: int) -> Any:
+    return tf.scatter_nd(tf.cast(slices.indices, tf.int64)[:, None], slices.values, tf.constant([rows, 2], tf.int64))
+
+
+@on_ranks(1, 2, 3, env=ENV)
+@pytest.mark.parametrize("mode", MODES)
+def test_slices(mode: str) -> None:
+    """Of a table with 5 rows every rank has some, also one twice; rank r has r + 1 of them."""
     rank, size = hvd.rank(), hvd.size()
-    passes = 2 if kind == "accumulated" else 1
-    with tf.Graph().as_default():
-        weight = tf.compat.v1.get_variable("w", initializer=tf.constant([1.0 + rank, 2.0]))
-        loss = tf.reduce_sum(weight * tf.constant([1.0 + rank, 0.0 if rank else 1.0]))
-        optimizer = hvd.DistributedOptimizer(
-            tf.compat.v1.train.GradientDescentOptimizer(0.5),
-            backward_passes_per_step=passes,
-            op=hvd.Adasum if kind == "adasum" else hvd.Average,
-        )
-        train = optimizer.minimize(loss)
-        with tf.compat.v1.train.MonitoredTrainingSession(hooks=[hvd.BroadcastGlobalVariablesHook(0)]) as session:
-            before = session.run(weight)
-            np.testing.assert_array_equal(before, [1.0, 2.0])
-            session.run(train)
-            if kind == "accumulated":
-                np.testing.assert_array_equal(session.run(weight), before)
-                session.run(train)
-            after = session.run(weight)
-    gradients = [np.array([1.0 + r, 0.0 if r else 1.0]) for r in range(size)]
-    if kind == "adasum":
-        everyone = hvd.allgather(tf.constant([after])).numpy()
-        assert (everyone == after).all() and (after < before).any()
-        return
-    np.testing.assert_allclose(after, before - 0.5 * passes * np.mean(gradients, axis=0), rtol=1e-6)
+    values = [make_all((r + 1, 2), "float32", 3)[r] for r in range(size)]
+    indices = [(np.arange(r + 1) * 2) % 5 for r in range(size)]
+    wanted = np.zeros((size, 5, 2))
+    for r in range(size):
+        np.add.at(wanted[r], indices[r], values[r])
 
+    def run(value: Any, index: Any) -> Any:
+        slices = tf.IndexedSlices(value, index, tf.constant([5, 2], tf.int64))
+        total = hvd.allreduce(slices, op=hvd.Sum, prescale_factor=2.0)
+        mixed = hvd.grouped_allreduce([slices, value[:1]], op=hvd.Average)
+        adasum = hvd.allreduce(slices, op=hvd.Adasum)
+        assert isinstance(total, tf.IndexedSlices) and isinstance(mixed[0], tf.IndexedSlices)
+        return dense(total, 5), dense(mixed[0], 5), mixed[1], adasum, tf.shape(total.values)
 
-# ---- Errors ------------------------------------------------------------------------------------------
-
-
-@on_ranks(2, env=ENV)
-@pytest.mark.parametrize("mode", ["eager", "function"])
-def test_errors_have_tensorflows_classes(mode: str) -> None:
-    with pytest.raises(tf.errors.FailedPreconditionError, match="Mismatched ALLREDUCE tensor shapes"):
-        call(mode, lambda x: hvd.allreduce(x, name="shape"), np.ones(2 + hvd.rank(), np.float32))
-    wrong = np.float32 if hvd.rank() else np.float64
-    with pytest.raises(tf.errors.FailedPreconditionError, match="Mismatched data types"):
-        call(mode, lambda x: hvd.allreduce(x, name="type"), np.ones(2, wrong))
-    with pytest.raises(ValueError, match="twice"):
-        hvd.allreduce(tf.ones(1), average=True, op=hvd.Sum)
-    assert hvd.allreduce(tf.ones(1), op=hvd.Sum).numpy() == 2
-
-
-@on_ranks(2, env=ENV)
-def test_numbers_are_asked_when_a_graph_runs() -> None:
-    @tf.function
-    def ask() -> Any:
-        return hvd.rank_op(), hvd.size_op(), hvd.local_rank_op(), hvd.local_size_op(), hvd.process_set_included_op()
-
-    assert [int(n) for n in ask()] == [hvd.rank(), 2, hvd.local_rank(), 2, 1]
+    total, mean, first, adasum, shape = call(mode, run, values[rank], indices[rank])
+    check(total, 2 * wanted.sum(0), "float32", slack=size)
+    check(mean, wanted.mean(0), "float32", slack=size)
+    check(first, combined([each[:1] for each in values], hvd.Average), "float32", slack=size)
+    check(adasum, combined([each.astype(np.float32) for each in wanted], hvd.Adasum), "float32", slack=4 * size)
+    assert shape.tolist() == [sum(range(1, size + 1)), 2]
+    with pytest.raises(NotImplementedError, match="sparse_as_dense"):
+        hvd.allreduce(tf.IndexedSlices(tf.ones([1, 2]), [0]), op=hvd.Max)
 
 
 @on_ranks(3, env=ENV)
-def test_process_sets() -> None:
+@pytest.mark.parametrize("mode", MODES)
+def test_process_sets(mode: str) -> None:
     pair = hvd.add_process_set([0, 2])
+    inputs = make_all((4, 2), "float32", 7)
+    members = [inputs[0], inputs[2]]
+
+    def run(x: Any) -> Any:
+        return (
+            hvd.allreduce(x, op=hvd.Sum, process_set=pair),
+            hvd.allgather(x, process_set=pair),
+            hvd.broadcast(x, 2, process_set=pair),
+            hvd.alltoall(x, process_set=pair),
+            hvd.reducescatter(x, op=hvd.Average, process_set=pair),
+        )
+
     if pair.included():
-        got = call("function", lambda x: hvd.allreduce(x, op=hvd.Sum, process_set=pair), np.float32(hvd.rank() + 1))
-        assert got == 4
+        total, everyone, second, swapped, share = call(mode, run, inputs[hvd.rank()])
+        place = pair.rank()
+        rows = slice(2 * place, 2 * place + 2)
+        check(total, combined(members, hvd.Sum), "float32")
+        check(everyone, np.concatenate(members), "float32")
+        check(second, inputs[2], "float32")
+        check(swapped, np.concatenate([each[rows] for each in members]), "float32")
+        check(share, combined(members, hvd.Average)[rows], "float32")
+    else:
+        with pytest.raises(tf.errors.FailedPreconditionError, match="not in"):
+            call(mode, lambda x: hvd.allreduce(x, process_set=pair), inputs[1])
     hvd.barrier()
-    hvd.remove_process_set(pair)
+
+
+@on_ranks(1, 2, 3, env=ENV)
+@pytest.mark.parametrize("mode", MODES)
+def test_broadcast_into_variables(mode: str) -> None:
+    root = hvd.size() - 1
+    values = [make_all((3,), "float32", 1), make_all((), "int64", 2)]
+    if mode == "v1":
+        with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+            variables = [tf.compat.v1.Variable(each[hvd.rank()]) for each in values]
+            spread = hvd.broadcast_variables(variables, root)
+            session.run(tf.compat.v1.global_variables_initializer())
+            session.run(spread)
+            got = session.run(variables)
+    else:
+        variables = [tf.Variable(each[hvd.rank()]) for each in values]
+        spread = hvd.broadcast_ if mode == "eager" else tf.function(hvd.broadcast_)
+        spread(variables, root)
+        got = [variable.numpy() for variable in variables]
+    for each, result, dtype in zip(values, got, ["float32", "int64"]):
+        check(result, each[root], dtype)
+
+
+@on_ranks(1, 2, 3, env=ENV)
+@pytest.mark.parametrize("mode", MODES)
+def test_join_gives_zeros(mode: str) -> None:
+    rank, size = hvd.rank(), hvd.size()
+    inputs = make_all((5,), "float32")
+    if rank < size - 1:
+        last = hvd.join() if mode == "eager" else int(call(mode, hvd.join))
+    else:
+        totals = call(mode, lambda x: [hvd.allreduce(x, op=hvd.Sum), hvd.allreduce(x)], inputs[rank])
+        check(totals[0], inputs[rank], "float32")
+        check(totals[1], inputs[rank].astype(np.float64) / size, "float32")
+        last = hvd.join()
+    assert last == size - 1
+
+
+@on_ranks(1, 2, env=ENV)
+@pytest.mark.parametrize("mode", MODES)
+def test_numbers_are_asked_when_a_graph_runs(mode: str) -> None:
+    ask: Callable[[], Any] = lambda: (  # noqa: E731
+        hvd.rank_op(),
+        hvd.size_op(),
+        hvd.local_rank_op(),
+        hvd.local_size_op(),
+        hvd.process_set_included_op(),
+        hvd.process_set_included_op(9),
+    )
+    wanted = [hvd.rank(), hvd.size(), hvd.local_rank(), hvd.size(), 1, -1]
+    assert [int(number) for number in call(mode, ask)] == wanted
+
+
+@on_ranks(2, env=ENV)
+def test_shapes_are_known_in_a_graph() -> None:
+    @tf.function(input_signature=[tf.TensorSpec([None, 4]), tf.TensorSpec([3, 4]), tf.TensorSpec(None)])
+    def trace(some: Any, known: Any, unknown: Any) -> None:
+        for same in (hvd.allreduce, lambda x: hvd.broadcast(x, 0), lambda x: hvd.grouped_allreduce([x, x])[1]):
+            assert same(some).shape.as_list() == [None, 4]
+            assert same(known).shape.as_list() == [3, 4]
+            assert same(unknown).shape.rank is None
+        for rows in (hvd.allgather, hvd.alltoall, hvd.reducescatter, lambda x: hvd.alltoall(x, splits=[1, 2])[0]):
+            assert rows(known).shape.as_list() == [None, 4]
+            assert rows(unknown).shape.rank is None
+        assert hvd.size_op().shape.as_list() == [] and hvd.allreduce(tf.constant(1.0)).shape.as_list() == []
+
+    trace.get_concrete_function()

@@ -129,6 +129,12 @@ def _sized(kind: int, tensor: Any, name: str, op: int, scales: Tuple[float, floa
     return operations.rueda_take(handle=handle, T=tensor.dtype, blocks=tf.executing_eagerly())
 
 
+def _set_rows(output: Any, tensor: Any) -> None:
+    """Tells the shape: some rows of the tensor's."""
+    if tensor.shape.rank:
+        output.set_shape([None, *tensor.shape[1:]])
+
+
 # ---- allreduce --------------------------------------------------------------------------------------
 
 
@@ -164,14 +170,14 @@ def _allreduce_gradient(
     if op == Product:
         return [total * result / value for total, result, value in zip(totals, outputs, inputs)]
     factor = scales[0] * scales[1]
-    held = [tf.cast(value * factor == result, value.dtype) for value, result in zip(inputs, outputs)]
+    held = [tf.cast(tf.equal(value * factor, result), value.dtype) for value, result in zip(inputs, outputs)]
     names = [full_name("allreduce.holders", None) for _ in upstream]
     holders = _allreduce_dense(held, names, Sum, (1.0, 1.0), process_set)
     return [total * own / count * factor for total, own, count in zip(totals, held, holders)]
 
 
 def _allreduce_slices(
-    slices: tf.IndexedSlices, name: Optional[str], op: int, process_set: ProcessSet
+    slices: tf.IndexedSlices, name: Optional[str], op: int, scales: Tuple[float, float], process_set: ProcessSet
 ) -> tf.IndexedSlices:
     """The ranks' rows and their numbers, gathered; Average divides the values."""
     if op not in (Average, Sum):
@@ -179,8 +185,9 @@ def _allreduce_slices(
     part = (lambda word: None) if name is None else (lambda word: f"{name}.{word}")
     values = allgather(slices.values, part("values"), process_set=process_set)
     indices = allgather(slices.indices, part("indices"), process_set=process_set)
-    if op == Average:
-        values = values / tf.cast(process_set.size(), values.dtype)
+    factor = scales[0] * scales[1] / (process_set.size() if op == Average else 1)
+    if factor != 1.0:
+        values = tf.cast(tf.cast(values, tf.float64) * factor, values.dtype)
     return tf.IndexedSlices(values, indices, dense_shape=slices.dense_shape)
 
 
@@ -205,7 +212,7 @@ def allreduce(
         if op == Adasum:
             tensor = tf.convert_to_tensor(tensor)
         else:
-            return _allreduce_slices(tensor, name, op, process_set)
+            return _allreduce_slices(tensor, name, op, (prescale_factor, postscale_factor), process_set)
     return grouped_allreduce_named(
         [tensor],
         [full_name("allreduce", name)],
@@ -265,7 +272,14 @@ def grouped_allreduce(
             results[i] = result
     for i, each in enumerate(results):
         if i not in dense:
-            results[i] = allreduce(each, op=op, name=members[i], process_set=process_set)
+            results[i] = allreduce(
+                each,
+                op=op,
+                prescale_factor=prescale_factor,
+                postscale_factor=postscale_factor,
+                name=members[i],
+                process_set=process_set,
+            )
     return results
 
 
@@ -285,7 +299,7 @@ def allgather(
     @tf.custom_gradient
     def gather(value: Any) -> Any:
         output, _ = _sized(ALLGATHER, value, wire, Average, (1.0, 1.0), process_set)
-        output.set_shape([None, *value.shape[1:]]) if value.shape.rank else None
+        _set_rows(output, value)
 
         def gradient(upstream: Any) -> Any:
             total = allreduce(upstream, op=Average, process_set=process_set)
@@ -334,7 +348,10 @@ def broadcast_all(tensors: List[Any], root_rank: int, names: List[str], process_
         def gradient(*upstream: Any) -> Any:
             totals = grouped_allreduce(list(upstream), op=Average, process_set=process_set)
             is_root = process_set.ranks[process_set.rank()] == root_rank
-            return totals if is_root else [tf.zeros_like(total) for total in totals]
+            if is_root:
+                return totals
+            with tf.control_dependencies(totals):  # the root needs us; a graph drops what nothing depends on
+                return [tf.identity(tf.zeros_like(total)) for total in totals]
 
         return outputs, gradient
 
@@ -357,7 +374,7 @@ def alltoall(
     @tf.custom_gradient
     def exchange(value: Any) -> Any:
         output, received = _sized(ALLTOALL, value, wire, Average, (1.0, 1.0), process_set, rows)
-        output.set_shape([None, *value.shape[1:]]) if value.shape.rank else None
+        _set_rows(output, value)
 
         def gradient(upstream: Any, unused: Any) -> Any:
             back = full_name("alltoall.gradient", None)
@@ -390,7 +407,7 @@ def reducescatter(
     def share(value: Any) -> Any:
         scales = (prescale_factor, postscale_factor)
         output, _ = _sized(REDUCESCATTER, value, wire, op, scales, process_set)
-        output.set_shape([None, *value.shape[1:]])
+        _set_rows(output, value)
 
         def gradient(upstream: Any) -> Any:
             return allgather(upstream, process_set=process_set) * tf.cast(factor, upstream.dtype)
@@ -428,9 +445,15 @@ def grouped_reducescatter(
     ]
 
 
-def join() -> int:
+def join(name: Optional[str] = None) -> Any:
     """"I have no more data": waits until all ranks have joined, while this rank gives zeros to their
-    allreduces. The rank that joined last."""
+    allreduces. The rank that joined last; in a graph the operation that does it, and gives it."""
+    if not tf.executing_eagerly():
+        return _number_op(_join, name)
+    return _join()
+
+
+def _join() -> int:
     _native.join().wait()
     return _native.last_joined()
 
