@@ -9,11 +9,20 @@ from typing import Any
 
 _ASKS_FOR_2 = os.environ.get("TF_USE_LEGACY_KERAS", "").lower() in ("1", "true")
 
+
+def _refuse(backend: str) -> None:
+    if backend != "tensorflow":
+        raise ImportError(
+            f"rueda.keras works with Keras on TensorFlow; here KERAS_BACKEND is {backend!r}. "
+            "Set KERAS_BACKEND=tensorflow, or use rueda.torch with a training loop of your own."
+        )
+
+
+if not _ASKS_FOR_2:
+    _refuse(os.environ.get("KERAS_BACKEND") or "tensorflow")  # before Keras imports what may not be there
+
 keras: Any = import_module("tf_keras" if _ASKS_FOR_2 else "keras")
 IS_2 = keras.__version__.startswith("2.")
 
-if not IS_2 and keras.backend.backend() != "tensorflow":
-    raise ImportError(
-        f"rueda.keras works with Keras on TensorFlow; here KERAS_BACKEND is {keras.backend.backend()!r}. "
-        "Set KERAS_BACKEND=tensorflow, or use rueda.torch with a training loop of your own."
-    )
+if not IS_2:
+    _refuse(keras.backend.backend())  # it may have read it from a file

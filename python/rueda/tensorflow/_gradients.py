@@ -135,10 +135,11 @@ def _label(variable: Any) -> str:
 
 
 def _wire_names(prefix: str, variables: Sequence[Any]) -> List[str]:
-    """Equal on all ranks: made of the place in the program and the position. What a framework has counted
-    is left out, because ranks may have made different numbers of models before."""
+    """Equal on all ranks: made of the place in the program and the position. Of a variable's own name only
+    the layer and the variable are taken, without what a framework has counted: ranks may have made different
+    numbers of models before, and one of them may have loaded its model from a file."""
     place = _ops.call_site(prefix)
-    labels = [re.sub(r"_\d+(?=/|:|$)", "", _label(v)) for v in variables]
+    labels = ["/".join(re.sub(r"_\d+(?=/|:|$)", "", _label(v)).split("/")[-2:]) for v in variables]
     return [f"{place}.{i}.{label}"[:MAX_NAME] for i, label in enumerate(labels)]
 
 
