@@ -67,11 +67,15 @@ def test_mnist_learns_and_says_so(name, options):
     if told:
         assert 0 < float(told[1]) <= 1
         assert number(ended, r"  (?:\w+/)?dense1[./](?:weight|kernel)\S* +([\d.]+)") > 0
+
+
 @needs("tensorflow")
 def test_the_best_model_is_kept_by_one_rank(tmp_path):
     run(2, "keras/keras_mnist.py", "--limit", "640", "--epochs", "1", "--checkpoint", str(tmp_path / "best.keras"))
     assert [path.name for path in tmp_path.iterdir()] == ["best.keras"]
     assert "model.weights.h5" in zipfile.ZipFile(tmp_path / "best.keras").namelist()
+
+
 @needs("torch")
 def test_synthetic_benchmark_compares_with_one_rank():
     small = ["--width", "4", "--image-size", "32", "--num-iters", "1", "--num-batches-per-iter", "2"]
