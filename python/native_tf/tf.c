@@ -40,5 +40,17 @@ bool tf_find(const char **missing)
         memcpy(&tf.name, &symbol, sizeof symbol);                                                  \
     }
     TF_FUNCTIONS(TF_LOOK_UP)
+#define TF_LOOK_UP_NEWER(result, name, parameters)                                                 \
+    {                                                                                              \
+        void *symbol = find(library, "TF_" #name);                                                 \
+        memcpy(&tf.name, &symbol, sizeof symbol);                                                  \
+    }
+    TF_NEWER_FUNCTIONS(TF_LOOK_UP_NEWER)
     return true;
+}
+
+bool tf_has(const char *symbol)
+{
+    void *library = open_tensorflow();
+    return library != NULL && find(library, symbol) != NULL;
 }

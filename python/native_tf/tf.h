@@ -14,6 +14,7 @@ typedef struct TF_ShapeHandle TF_ShapeHandle;
 typedef struct TF_KernelBuilder TF_KernelBuilder;
 typedef struct TF_OpKernelConstruction TF_OpKernelConstruction;
 typedef struct TF_OpKernelContext TF_OpKernelContext;
+typedef struct TF_AsyncOpKernelDoneCallback TF_AsyncOpKernelDoneCallback;
 
 enum { TF_INT32 = 3, TF_INT64 = 9 };
 /* Codes of TF_Status. */
@@ -30,6 +31,7 @@ enum {
 typedef void tf_shape_function(TF_ShapeInferenceContext *, TF_Status *);
 typedef void *tf_create_function(TF_OpKernelConstruction *);
 typedef void tf_compute_function(void *, TF_OpKernelContext *);
+typedef void tf_async_function(void *, TF_OpKernelContext *, TF_AsyncOpKernelDoneCallback *);
 typedef void tf_delete_function(void *);
 typedef void tf_free_function(void *data, size_t bytes, void *argument);
 
@@ -64,6 +66,8 @@ typedef void tf_free_function(void *data, size_t bytes, void *argument);
       (TF_OpKernelConstruction *, const char *, int64_t *, TF_Status *))                           \
     X(void, OpKernelConstruction_GetAttrFloat,                                                     \
       (TF_OpKernelConstruction *, const char *, float *, TF_Status *))                             \
+    X(void, OpKernelConstruction_GetAttrBool,                                                      \
+      (TF_OpKernelConstruction *, const char *, unsigned char *, TF_Status *))                     \
     X(void, OpKernelConstruction_GetAttrString,                                                    \
       (TF_OpKernelConstruction *, const char *, char *, size_t, TF_Status *))                      \
     X(void, OpKernelConstruction_Failure, (TF_OpKernelConstruction *, TF_Status *))                \
@@ -82,14 +86,25 @@ typedef void tf_free_function(void *data, size_t bytes, void *argument);
     X(size_t, TensorByteSize, (const TF_Tensor *))                                                 \
     X(void *, TensorData, (const TF_Tensor *))
 
+/* The same, for those that 2.12 does not have: NULL where they are missing. */
+#define TF_NEWER_FUNCTIONS(X)                                                                      \
+    X(TF_KernelBuilder *, NewAsyncKernelBuilder,                                                   \
+      (const char *op, const char *device, tf_create_function *, tf_async_function *,              \
+       tf_delete_function *))                                                                      \
+    X(void, RunAsyncOpKernelDoneCallback, (TF_AsyncOpKernelDoneCallback *))
+
 /* The functions, by their names; filled once by tf_find. */
 typedef struct tf_table {
 #define TF_MEMBER(result, name, parameters) result(*name) parameters;
     TF_FUNCTIONS(TF_MEMBER)
+    TF_NEWER_FUNCTIONS(TF_MEMBER)
 } tf_table;
 extern tf_table tf;
 
 /* False: TensorFlow is not in this process, or lacks a function; `*missing` names it. */
 bool tf_find(const char **missing);
+
+/* Whether TensorFlow has a symbol. */
+bool tf_has(const char *symbol);
 
 #endif

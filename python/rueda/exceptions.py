@@ -10,10 +10,14 @@ class RuedaError(RuntimeError):
     shut down. The message names the rank, the tensor and what to do. Horovod's name for it is
     ``HorovodInternalError``."""
 
+    __init__ = Exception.__init__  # only then an error leaves a ``tf.function`` as what it is
+
 
 class StateError(RuedaError, ValueError):
     """The call needs a job: ``init()`` has not been called, or ``shutdown()`` has, or this process was
     forked from a rank."""
+
+    __init__ = Exception.__init__  # as above
 
 
 class WorkerError(RuntimeError):

@@ -146,7 +146,7 @@ def test_learning_rates() -> None:
     _, _, own_x, own_y = make_data()
     model = make_model()
     warm_up = hvd.callbacks.LearningRateWarmupCallback(0.1, warmup_epochs=2)
-    later = hvd.callbacks.LearningRateScheduleCallback(0.1, 0.5, start_epoch=2)
+    later = hvd.callbacks.LearningRateScheduleCallback(0.1, lambda epoch: 0.5, start_epoch=2)
     model.compile(hvd.DistributedOptimizer(keras.optimizers.SGD(0.1, momentum=0.9)), "mse")
     history = model.fit(own_x, own_y, BATCH, epochs=3, verbose=0, callbacks=[warm_up, later]).history
     np.testing.assert_allclose(history["lr"], [0.1 * (0.5 * 1 + 1) / 2, 0.1, 0.05], rtol=1e-5)

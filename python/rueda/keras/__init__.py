@@ -19,7 +19,7 @@ from ..tensorflow import optimizer as _optimizers
 from ..tensorflow import _ops
 from ..tensorflow.compression import Compression
 from ..tensorflow.functions import allgather_object, broadcast_object, orthogonality
-from . import callbacks
+from . import callbacks, elastic
 
 import keras as _keras
 
@@ -58,6 +58,17 @@ def DistributedOptimizer(
     )
 
 
+def PartialDistributedOptimizer(optimizer: Any, *args: Any, local_layers: Any = None, **keywords: Any) -> Any:
+    """The same for a model with layers that every rank has for itself: their gradients stay local. The
+    layers, one or a list, must be built."""
+    wrapped = DistributedOptimizer(optimizer, *args, **keywords)
+    layers = [] if local_layers is None else local_layers
+    for layer in layers if isinstance(layers, (list, tuple)) else [layers]:
+        for variable in layer.trainable_weights:
+            wrapped.register_local_var(variable)
+    return wrapped
+
+
 def load_model(
     filepath: Any,
     custom_optimizers: Optional[Any] = None,
@@ -75,11 +86,24 @@ def load_model(
     return model
 
 
-def allreduce(value: Any, name: Optional[str] = None, average: Optional[bool] = None, prescale_factor: float = 1.0, postscale_factor: float = 1.0, op: Optional[int] = None, compression: Any = Compression.none) -> Any:
+def allreduce(
+    value: Any,
+    name: Optional[str] = None,
+    average: Optional[bool] = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    op: Optional[int] = None,
+    compression: Any = Compression.none,
+) -> Any:
     """Combines a value over all ranks; a NumPy array or a number."""
     return _ops.allreduce(
-        value, average, name=name, op=op, compression=compression,
-        prescale_factor=prescale_factor, postscale_factor=postscale_factor,
+        value,
+        average,
+        name=name,
+        op=op,
+        compression=compression,
+        prescale_factor=prescale_factor,
+        postscale_factor=postscale_factor,
     ).numpy()
 
 

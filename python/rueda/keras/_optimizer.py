@@ -3,12 +3,14 @@
 An optimizer asks for its gradients to be clipped exactly when it is about to use them: after its own
 gradient accumulation, before its update. That is where gradients are combined; updates are combined after
 it. An optimizer that scales the loss decides by its gradients whether to step at all: there the ranks agree
-on the decision, and the optimizer inside of it combines.
+on the decision, and the optimizer inside of it combines. It may be the user's or Keras' own, around ours,
+so the decision is changed in Keras' class.
 """
 
 from __future__ import annotations
 
-from typing import Any, List, Optional
+import functools
+from typing import Any, Callable, List, Optional
 
 import keras
 
@@ -54,8 +56,7 @@ class KerasMixin:
 
 
 class LossScaleMixin:
-    """What it adds to a ``LossScaleOptimizer``: a rank that skips a step alone would leave the others
-    waiting. The optimizer inside is a distributed one."""
+    """What it adds to a ``LossScaleOptimizer``. The optimizer inside is a distributed one."""
 
     _rueda_combiner: Combiner
 
@@ -63,13 +64,40 @@ class LossScaleMixin:
         """The gradient of this variable stays the rank's own."""
         self._rueda_combiner.keep_local(variable)
 
-    def check_finite(self, grads: List[Any]) -> Any:
-        """Whether all gradients of all ranks are."""
-        return self._rueda_combiner.agree(super().check_finite(grads))  # type: ignore[misc]
-
 
 def is_distributed(optimizer: Any) -> bool:
-    return isinstance(optimizer, (KerasMixin, LossScaleMixin))
+    """Whether it is ours, or scales the loss around one of ours."""
+    return isinstance(getattr(optimizer, "inner_optimizer", optimizer), KerasMixin)
+
+
+def _agreeing(check_finite: Callable[..., Any]) -> Callable[..., Any]:
+    """A rank that skips a step alone would leave the others waiting."""
+
+    @functools.wraps(check_finite)
+    def check(self: Any, grads: List[Any]) -> Any:
+        finite, inner = check_finite(self, grads), self.inner_optimizer
+        return inner._rueda_combiner.agree(finite) if isinstance(inner, KerasMixin) else finite
+
+    return check
+
+
+def _without_jit(resolve: Callable[..., bool]) -> Callable[..., bool]:
+    """``jit_compile="auto"`` is no for a model that communicates: XLA has no such operations."""
+
+    @functools.wraps(resolve)
+    def resolved(self: Any) -> bool:
+        return not is_distributed(getattr(self, "optimizer", None)) and resolve(self)
+
+    return resolved
+
+
+def _change(kind: Any, method: str, change: Callable[..., Any]) -> None:
+    if hasattr(kind, method):
+        setattr(kind, method, change(getattr(kind, method)))
+
+
+_change(keras.optimizers.LossScaleOptimizer, "check_finite", _agreeing)
+_change(keras.Model, "_resolve_auto_jit_compile", _without_jit)
 
 
 def _distributed_class(mixin: type, kind: type) -> type:
@@ -92,6 +120,8 @@ def wrap(
 ) -> Any:
     """An optimizer of the same class, settings and state that combines over all ranks."""
     optimizer = keras.optimizers.get(optimizer)
+    if is_distributed(optimizer):
+        raise ValueError("this optimizer is distributed already: wrap it once")
     if _needs_loss_scale(optimizer):
         # Keras would scale the loss outside of us, and ranks would not agree on steps
         optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
@@ -114,6 +144,8 @@ def _wrap_plain(optimizer: Any, combiner: Combiner, passes: int, average_passes:
         config["gradient_accumulation_steps"] = passes
     if name is not None:
         config["name"] = name
+    if callable(optimizer._learning_rate):  # a schedule: the object itself, which Keras may not know by name
+        config["learning_rate"] = optimizer._learning_rate
     wrapped = _distributed_class(KerasMixin, type(optimizer)).from_config(config)  # type: ignore[attr-defined]
     wrapped._rueda_combiner = combiner
     wrapped._rueda_factor = 1.0 if average_passes else float(passes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Callable, Dict, List, Optional, Union
+from typing import Any, Callable, Dict, Optional, Union
 
 import keras
 import numpy as np
@@ -11,6 +11,8 @@ import numpy as np
 from .._basics import rank, size
 from .._process_sets import ProcessSet, global_process_set
 from ..tensorflow import _ops
+from ..tensorflow._gradients import variable_key
+from ..tensorflow._keras_state import shared_state
 from ..tensorflow.functions import broadcast_variables
 
 SAME_RATE = 1e-6  # relative; a learning rate is kept as float32
@@ -28,7 +30,7 @@ class BroadcastGlobalVariablesCallback(keras.callbacks.Callback):
 
     def register_local_var(self, variable: Any) -> None:
         """This variable stays the rank's own."""
-        self._local.add(id(variable))
+        self._local.add(variable_key(variable))
 
     def on_train_begin(self, logs: Optional[Dict[str, Any]] = None) -> None:
         self._done = False
@@ -36,23 +38,10 @@ class BroadcastGlobalVariablesCallback(keras.callbacks.Callback):
     def on_train_batch_end(self, batch: int, logs: Optional[Dict[str, Any]] = None) -> None:
         if self._done:
             return
-        variables = [*self.model.variables, *_optimizer_state(getattr(self.model, "optimizer", None))]
-        shared = {id(v): v for v in variables if id(v) not in self._local and _is_number(v)}
-        broadcast_variables(list(shared.values()), self.root_rank, self.process_set)
+        variables = shared_state(self.model, getattr(self.model, "optimizer", None))
+        shared = [v for v in variables if variable_key(v) not in self._local]
+        broadcast_variables(shared, self.root_rank, self.process_set)
         self._done = True
-
-
-def _optimizer_state(optimizer: Any) -> List[Any]:
-    """What an optimizer remembers, but for gradients that it has not used yet: those are each rank's own."""
-    if optimizer is None:
-        return []
-    inner = getattr(optimizer, "inner_optimizer", optimizer)
-    unused = {id(v) for v in getattr(inner, "_accumulated_gradients", None) or []}
-    return [v for v in optimizer.variables if id(v) not in unused]
-
-
-def _is_number(variable: Any) -> bool:
-    return "string" not in str(variable.dtype) and "key" not in str(variable.dtype)
 
 
 class MetricAverageCallback(keras.callbacks.Callback):
@@ -72,19 +61,13 @@ class MetricAverageCallback(keras.callbacks.Callback):
         logs.update({name: float(mean) for name, mean in zip(names, means)})
 
 
-def _velocities(optimizer: Any) -> List[Any]:
-    """What an optimizer with momentum carries from step to step: rate × gradients. (To change
-    ``optimizer.momentum`` for a step instead would not do: Keras compiles its value into the step.)"""
-    inner = getattr(optimizer, "inner_optimizer", optimizer)
-    if not getattr(inner, "momentum", 0):
-        return []
-    return getattr(inner, "momentums", None) or getattr(inner, "_momentums", None) or []
-
-
 class LearningRateScheduleCallback(keras.callbacks.Callback):
-    """Multiplies the initial learning rate by a number, or by a function of the epoch, between two epochs.
-    ``staircase``: once an epoch; otherwise with every batch, by the fraction of the epoch.
-    ``momentum_correction``: what an optimizer with momentum carries on gets the new rate, too."""
+    """Multiplies the initial learning rate by a function of the epoch, between two epochs; a number m stands
+    for m ** (epoch - start_epoch). ``staircase``: once an epoch; otherwise with every batch, by the fraction
+    of the epoch.
+
+    ``momentum_correction``: momenta that already contain the learning rate (those of SGD and RMSprop) are
+    multiplied by its change, so that they count as if they had been gathered at the new one."""
 
     def __init__(
         self,
@@ -102,9 +85,9 @@ class LearningRateScheduleCallback(keras.callbacks.Callback):
         self.initial_lr, self.start_epoch, self.end_epoch = initial_lr, start_epoch, end_epoch
         self.staircase, self.momentum_correction = staircase, momentum_correction
         self.steps_per_epoch = steps_per_epoch
-        if not callable(multiplier):
-            self.staircase = True
-        self.multiplier: Callable[[float], float] = multiplier if callable(multiplier) else (lambda epoch: multiplier)
+        self.multiplier: Callable[[float], float] = (
+            multiplier if callable(multiplier) else lambda epoch: multiplier ** (epoch - start_epoch)
+        )
         self.current_epoch = 0
 
     def on_train_begin(self, logs: Optional[Dict[str, Any]] = None) -> None:
@@ -117,9 +100,8 @@ class LearningRateScheduleCallback(keras.callbacks.Callback):
         self.current_epoch = epoch
 
     def on_train_batch_begin(self, batch: int, logs: Optional[Dict[str, Any]] = None) -> None:
-        if self.current_epoch < self.start_epoch or (
-            self.end_epoch is not None and self.current_epoch >= self.end_epoch
-        ):
+        is_over = self.end_epoch is not None and self.current_epoch >= self.end_epoch
+        if self.current_epoch < self.start_epoch or is_over:
             return
         if self.staircase and batch == 0:
             self._adjust(self.current_epoch)
@@ -128,16 +110,29 @@ class LearningRateScheduleCallback(keras.callbacks.Callback):
 
     def _adjust(self, epoch: float) -> None:
         optimizer = self.model.optimizer
-        old = float(keras.ops.convert_to_numpy(optimizer.learning_rate))
-        new = self.initial_lr * self.multiplier(epoch)
+        old, new = _learning_rate(optimizer), self.initial_lr * self.multiplier(epoch)
         optimizer.learning_rate = new
         if self.momentum_correction and old and not math.isclose(new, old, rel_tol=SAME_RATE):
-            for velocity in _velocities(optimizer):
-                velocity.assign(velocity * (new / old))
+            _scale_momenta(optimizer, new / old)
 
     def on_epoch_end(self, epoch: int, logs: Optional[Dict[str, Any]] = None) -> None:
         if logs is not None:
-            logs["lr"] = float(keras.ops.convert_to_numpy(self.model.optimizer.learning_rate))
+            logs["lr"] = _learning_rate(self.model.optimizer)
+
+
+def _learning_rate(optimizer: Any) -> float:
+    return float(keras.ops.convert_to_numpy(optimizer.learning_rate))
+
+
+def _scale_momenta(optimizer: Any, factor: float) -> None:
+    """As the correction is usually written, ``momentum`` itself is multiplied for one batch. Keras has put
+    that number into its compiled step as a constant, but momentum times momenta is what counts."""
+    optimizer = getattr(optimizer, "inner_optimizer", optimizer)
+    if not getattr(optimizer, "momentum", None):
+        return
+    for momentum in getattr(optimizer, "momentums", None) or getattr(optimizer, "_momentums", None) or []:
+        if momentum is not None:
+            momentum.assign(momentum * factor)
 
 
 class LearningRateWarmupCallback(LearningRateScheduleCallback):
@@ -164,22 +159,36 @@ class LearningRateWarmupCallback(LearningRateScheduleCallback):
     def on_epoch_end(self, epoch: int, logs: Optional[Dict[str, Any]] = None) -> None:
         super().on_epoch_end(epoch, logs)
         if epoch == self.warmup_epochs - 1 and self.verbose > 0 and rank() == 0:
-            rate = float(keras.ops.convert_to_numpy(self.model.optimizer.learning_rate))
+            rate = _learning_rate(self.model.optimizer)
             print(f"epoch {epoch + 1}: the warm-up of the learning rate ends at {rate:g}")
 
 
 class BestModelCheckpoint(keras.callbacks.ModelCheckpoint):
-    """Saves the model when it is the best so far, on rank 0 only; the path may be set later."""
+    """Saves the model when it is the best so far, on rank 0 only; ``filepath`` may be set later. Put it behind
+    the callback that averages metrics."""
 
     def __init__(
         self,
         monitor: str = "val_loss",
         verbose: int = 0,
+        save_weights_only: bool = False,
         mode: str = "auto",
         save_freq: Union[str, int] = "epoch",
-        filepath: str = "best.keras",
+        filepath: Optional[str] = None,
     ) -> None:
-        super().__init__(filepath, monitor=monitor, verbose=verbose, save_best_only=True, mode=mode, save_freq=save_freq)
+        super().__init__(
+            filepath or ("best.weights.h5" if save_weights_only else "best.keras"),
+            monitor=monitor,
+            verbose=verbose,
+            save_best_only=True,
+            save_weights_only=save_weights_only,
+            mode=mode,
+            save_freq=save_freq,
+        )
+
+    def on_train_batch_end(self, batch: int, logs: Optional[Dict[str, Any]] = None) -> None:
+        if rank() == 0:
+            super().on_train_batch_end(batch, logs)
 
     def on_epoch_end(self, epoch: int, logs: Optional[Dict[str, Any]] = None) -> None:
         if rank() == 0:

@@ -7,8 +7,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from .._basics import *  # noqa: F401,F403
 from .._process_sets import *  # noqa: F401,F403
+from . import elastic
 from ._ops import (
     allgather,
     allreduce,
@@ -40,4 +43,18 @@ from .functions import (
 from .optimizer import DistributedOptimizer
 from .tape import DistributedGradientTape, PartialDistributedGradientTape
 
-__all__ = [name for name in dir() if not name.startswith("_") and name != "annotations"]
+if TYPE_CHECKING:
+    from .sync_batch_norm import SyncBatchNormalization
+
+_OURS = {"Any", "TYPE_CHECKING", "annotations"}
+
+__all__ = [name for name in dir() if not name.startswith("_") and name not in _OURS]
+
+
+def __getattr__(name: str) -> Any:
+    """The one name that needs Keras is loaded when it is asked for, and not by ``import *``."""
+    if name != "SyncBatchNormalization":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .sync_batch_norm import SyncBatchNormalization
+
+    return SyncBatchNormalization

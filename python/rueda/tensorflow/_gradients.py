@@ -30,8 +30,8 @@ class Combiner:
         groups: Any = None,
         num_groups: int = 0,
     ) -> None:
-        """Checks the keywords that all wrappers have. Groups change nothing: all gradients of a step are
-        started at once and waited for together."""
+        """Checks the keywords that all wrappers have. ``groups``: how many, or lists of variables whose
+        gradients travel together."""
         if op not in (Average, Sum, Adasum):
             raise ValueError("op must be Average, Sum or Adasum")
         if groups is not None and not (isinstance(groups, list) or (isinstance(groups, int) and groups >= 0)):
@@ -43,6 +43,7 @@ class Combiner:
         self.op, self.process_set = op, process_set
         self._predivide, self._compression = predivide, compression
         self._sparse_as_dense, self._scales_local = sparse_as_dense, scale_local_gradients
+        self._groups = groups or num_groups
         self._local: Set[Any] = set()
         self._names: Dict[str, str] = {}  # on the wire in the last step, by the variables' own names
 
@@ -53,6 +54,7 @@ class Combiner:
     def is_shared(self, variable: Any) -> bool:
         return variable_key(variable) not in self._local
 
+    @_ops.as_it_is
     def combine(self, gradients: Sequence[Any], variables: Sequence[Any], prefix: str = "gradient") -> List[Any]:
         """The gradients of all ranks, in the same order; None stays None."""
         results = list(gradients)
@@ -70,13 +72,26 @@ class Combiner:
         for i in shared:
             if isinstance(results[i], tf.IndexedSlices) and (self._sparse_as_dense or self.op == Adasum):
                 results[i] = tf.convert_to_tensor(results[i])
-        self._combine_dense(results, names, [i for i in shared if not isinstance(results[i], tf.IndexedSlices)])
+        dense = [i for i in shared if not isinstance(results[i], tf.IndexedSlices)]
+        self._combine_dense(results, names, dense, self._group([variables[i] for i in dense]))
         for i in shared:
             if isinstance(results[i], tf.IndexedSlices):
                 results[i] = _ops.allreduce(results[i], op=self.op, name=names[i], process_set=self.process_set)
         return results
 
-    def _combine_dense(self, results: List[Any], names: List[str], which: List[int]) -> None:
+    def _group(self, variables: List[Any]) -> List[List[int]]:
+        """Positions of those that travel together; variables in no group travel alone."""
+        count = len(variables)
+        if isinstance(self._groups, int):
+            groups = min(self._groups, count) or count
+            return [list(range(count * g // groups, count * (g + 1) // groups)) for g in range(groups)]
+        position = {variable_key(v): i for i, v in enumerate(variables)}
+        chosen = [[position.pop(k) for k in map(variable_key, group) if k in position] for group in self._groups]
+        return [group for group in chosen if group] + [[i] for i in position.values()]
+
+    def _combine_dense(
+        self, results: List[Any], names: List[str], which: List[int], groups: List[List[int]]
+    ) -> None:
         """Replaces those gradients; all are started before one is waited for."""
         if not which:
             return
@@ -90,6 +105,7 @@ class Combiner:
             op,
             scales,
             self.process_set,
+            groups,
         )
         for i, gradient in zip(which, combined):
             results[i] = gradient
@@ -98,6 +114,7 @@ class Combiner:
         """Of the last step with Adasum, by variable; NaN where there was none."""
         return {own: _native.orthogonality(_ops.full_name("allreduce", wire)) for own, wire in self._names.items()}
 
+    @_ops.as_it_is
     def agree(self, flag: Any) -> Any:
         """Whether it is true on all ranks."""
         if self.process_set.size() == 1 or not self.process_set.included():
@@ -140,6 +157,7 @@ class AdasumOfUpdates:
         self._combiner = combiner
         self._before = [tf.identity(tf.convert_to_tensor(v)) for v in self._variables]
 
+    @_ops.as_it_is
     def finish(self) -> List[Any]:
         """After the local step: every variable becomes its old value plus the combined change."""
         changes = [tf.convert_to_tensor(v) - old for v, old in zip(self._variables, self._before)]

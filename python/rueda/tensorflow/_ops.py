@@ -12,16 +12,33 @@ import weakref
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import tensorflow as tf
+from tensorflow.python.ops import control_flow_util
 
 from .. import _native
 from .._basics import Adasum, Average, Max, Min, Product, Sum
-from .._calls import ALLGATHER, ALLREDUCE, ALLTOALL, BROADCAST, REDUCESCATTER, resolve_op
+from .._calls import (
+    ALLGATHER,
+    ALLREDUCE,
+    ALLTOALL,
+    BROADCAST,
+    REDUCESCATTER,
+    group_name,
+    member_names,
+    resolve_op,
+)
 from .._process_sets import ProcessSet, get_process_set_by_id, global_process_set
 from ._library import operations
 from .compression import Compression
 
+#: Positions of tensors that travel together; None: each alone.
+Groups = Optional[List[List[int]]]
+
 _NO_GUARD = 0
 _calls: "weakref.WeakKeyDictionary[Any, Dict[str, int]]" = weakref.WeakKeyDictionary()
+
+
+#: For functions that may be called where TensorFlow traces: it need not rewrite them for graphs.
+as_it_is = tf.autograph.experimental.do_not_convert
 
 
 def call_site(word: str) -> str:
@@ -42,12 +59,24 @@ def full_name(word: str, name: Optional[str]) -> str:
     return "" if tf.executing_eagerly() else call_site(word)
 
 
+def _refuse_xla() -> None:
+    """Operations that talk to other ranks are no part of what XLA can compile."""
+    if control_flow_util.GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph()):
+        raise tf.errors.UnimplementedError(
+            None,
+            None,
+            "rueda's operations cannot be compiled by XLA: take jit_compile=True off the tf.function around them "
+            "(it may stay on functions inside of it), or, with Keras, call model.compile(…, jit_compile=False)",
+        )
+
+
 def _guard() -> Any:
     """A number that TensorFlow cannot take for a constant: it would run the start while it optimizes the
     graph, and leave the wait without an operation. A random one, because TensorFlow does not put those in
     an order, as it does with other stateful operations."""
     if tf.executing_eagerly():
         return _NO_GUARD
+    _refuse_xla()
     return tf.raw_ops.RandomUniformInt(shape=tf.constant([], tf.int32), minval=0, maxval=1)
 
 
@@ -59,14 +88,18 @@ def _run(
     scales: Tuple[float, float],
     process_set: ProcessSet,
     root: int = 0,
+    groups: Groups = None,
 ) -> List[Any]:
-    """Starts an operation for each tensor and waits for all."""
+    """Starts an operation for each group of tensors (by position; None: each alone) and waits for all."""
     guard, number = _guard(), process_set._require_id()
-    started = [
-        operations.rueda_start(
-            tensor=tensor,
+    order: List[int] = []
+    outputs, handles = [], []
+    for group in groups or [[i] for i in range(len(tensors))]:
+        started, handle = operations.rueda_start(
+            tensors=[tensors[i] for i in group],
             guard=guard,
-            tensor_name=name,
+            tensor_names="".join(f"{names[i]}\n" for i in group),
+            count=len(group),
             kind=kind,
             reduce_op=op,
             prescale=scales[0],
@@ -74,10 +107,11 @@ def _run(
             process_set=number,
             root=root,
         )
-        for tensor, name in zip(tensors, names)
-    ]
-    outputs, handles = zip(*started)
-    return list(operations.rueda_wait(outputs=outputs, handles=handles))
+        order.extend(group)
+        outputs.extend(started)
+        handles.extend([handle] * len(group))
+    results = operations.rueda_wait(outputs=outputs, handles=handles, blocks=tf.executing_eagerly())
+    return [result for _, result in sorted(zip(order, results), key=lambda pair: pair[0])]
 
 
 def _sized(kind: int, tensor: Any, name: str, op: int, scales: Tuple[float, float], process_set: ProcessSet, splits: Any = None) -> Tuple[Any, Any]:
@@ -85,27 +119,32 @@ def _sized(kind: int, tensor: Any, name: str, op: int, scales: Tuple[float, floa
         tensor=tensor,
         guard=_guard(),
         splits=tf.zeros([0], tf.int64) if splits is None else tf.cast(splits, tf.int64),
-        tensor_name=name,
+        tensor_names=f"{name}\n",
         kind=kind,
         reduce_op=op,
         prescale=scales[0],
         postscale=scales[1],
         process_set=process_set._require_id(),
     )
-    return operations.rueda_take(handle=handle, T=tensor.dtype)
+    return operations.rueda_take(handle=handle, T=tensor.dtype, blocks=tf.executing_eagerly())
 
 
 # ---- allreduce --------------------------------------------------------------------------------------
 
 
 def _allreduce_dense(
-    tensors: List[Any], names: List[str], op: int, scales: Tuple[float, float], process_set: ProcessSet
+    tensors: List[Any],
+    names: List[str],
+    op: int,
+    scales: Tuple[float, float],
+    process_set: ProcessSet,
+    groups: Groups = None,
 ) -> List[Any]:
     """A list of tensors with one wait; with gradient."""
 
     @tf.custom_gradient
     def combine(*inputs: Any) -> Any:
-        outputs = _run(ALLREDUCE, inputs, names, op, scales, process_set)
+        outputs = _run(ALLREDUCE, inputs, names, op, scales, process_set, groups=groups)
 
         def gradient(*upstream: Any) -> Any:
             return _allreduce_gradient(list(upstream), list(inputs), outputs, op, scales, process_set)
@@ -145,6 +184,7 @@ def _allreduce_slices(
     return tf.IndexedSlices(values, indices, dense_shape=slices.dense_shape)
 
 
+@as_it_is
 def allreduce(
     tensor: Any,
     average: Optional[bool] = None,
@@ -176,6 +216,7 @@ def allreduce(
     )[0]
 
 
+@as_it_is
 def grouped_allreduce_named(
     tensors: List[Any],
     names: List[str],
@@ -183,13 +224,15 @@ def grouped_allreduce_named(
     op: int,
     scales: Tuple[float, float],
     process_set: ProcessSet,
+    groups: Groups = None,
 ) -> List[Any]:
     """Dense tensors under the names given, with one wait."""
     pairs = [compression.compress(tf.convert_to_tensor(tensor)) for tensor in tensors]
-    results = _allreduce_dense([pair[0] for pair in pairs], names, op, scales, process_set)
+    results = _allreduce_dense([pair[0] for pair in pairs], names, op, scales, process_set, groups)
     return [compression.decompress(result, pair[1]) for result, pair in zip(results, pairs)]
 
 
+@as_it_is
 def grouped_allreduce(
     tensors: Sequence[Any],
     average: Optional[bool] = None,
@@ -203,27 +246,33 @@ def grouped_allreduce(
     ignore_name_scope: bool = False,
     name: Optional[str] = None,
 ) -> List[Any]:
-    """Combines a list of tensors; with gradient. ``tf.IndexedSlices`` among them are gathered."""
+    """Combines a list of tensors, together or not at all; with gradient. ``tf.IndexedSlices`` among them
+    are gathered."""
     op = resolve_op(average, op)
     scales = (prescale_factor, postscale_factor)
     results: List[Any] = list(tensors)
     dense = [i for i, each in enumerate(results) if not isinstance(each, tf.IndexedSlices)]
-    count = len(results)
-    member = (lambda i: None) if name is None else (lambda i: f"{name}_{i}of{count}")
+    if name is None and tf.executing_eagerly():
+        name = group_name(None, process_set)
+    members = member_names(name, len(results))
     if dense:
-        names = [full_name("allreduce", member(i)) for i in dense]
-        combined = grouped_allreduce_named([results[i] for i in dense], names, compression, op, scales, process_set)
+        names = [full_name("allreduce", members[i]) for i in dense]
+        together = [list(range(len(dense)))]
+        combined = grouped_allreduce_named(
+            [results[i] for i in dense], names, compression, op, scales, process_set, together
+        )
         for i, result in zip(dense, combined):
             results[i] = result
     for i, each in enumerate(results):
         if i not in dense:
-            results[i] = allreduce(each, op=op, name=member(i), process_set=process_set)
+            results[i] = allreduce(each, op=op, name=members[i], process_set=process_set)
     return results
 
 
 # ---- The other operations ---------------------------------------------------------------------------
 
 
+@as_it_is
 def allgather(
     tensor: Any,
     name: Optional[str] = None,
@@ -250,6 +299,7 @@ def allgather(
     return gather(tf.convert_to_tensor(tensor))
 
 
+@as_it_is
 def grouped_allgather(
     tensors: Sequence[Any],
     name: Optional[str] = None,
@@ -257,13 +307,11 @@ def grouped_allgather(
     process_set: ProcessSet = global_process_set,
 ) -> List[Any]:
     """The allgather of each tensor of a list; with gradient."""
-    count = len(tensors)
-    return [
-        allgather(each, None if name is None else f"{name}_{i}of{count}", ignore_name_scope, process_set)
-        for i, each in enumerate(tensors)
-    ]
+    members = member_names(name, len(tensors))
+    return [allgather(each, own, ignore_name_scope, process_set) for each, own in zip(tensors, members)]
 
 
+@as_it_is
 def broadcast(
     tensor: Any,
     root_rank: int,
@@ -275,6 +323,7 @@ def broadcast(
     return broadcast_all([tensor], root_rank, [full_name("broadcast", name)], process_set)[0]
 
 
+@as_it_is
 def broadcast_all(tensors: List[Any], root_rank: int, names: List[str], process_set: ProcessSet) -> List[Any]:
     """Several tensors with one wait."""
 
@@ -292,6 +341,7 @@ def broadcast_all(tensors: List[Any], root_rank: int, names: List[str], process_
     return list(spread(*[tf.convert_to_tensor(tensor) for tensor in tensors]))
 
 
+@as_it_is
 def alltoall(
     tensor: Any,
     splits: Any = None,
@@ -319,6 +369,7 @@ def alltoall(
     return output if splits is None else (output, received)
 
 
+@as_it_is
 def reducescatter(
     tensor: Any,
     device_dense: str = "",
@@ -349,6 +400,7 @@ def reducescatter(
     return compression.decompress(share(small), context)
 
 
+@as_it_is
 def grouped_reducescatter(
     tensors: Sequence[Any],
     device_dense: str = "",
@@ -361,19 +413,18 @@ def grouped_reducescatter(
     name: Optional[str] = None,
 ) -> List[Any]:
     """The reducescatter of each tensor of a list; with gradient."""
-    count = len(tensors)
     return [
         reducescatter(
             each,
             compression=compression,
             op=op,
-            name=None if name is None else f"{name}_{i}of{count}",
+            name=own,
             process_set=process_set,
             prescale_factor=prescale_factor,
             postscale_factor=postscale_factor,
             ignore_name_scope=ignore_name_scope,
         )
-        for i, each in enumerate(tensors)
+        for each, own in zip(tensors, member_names(name, len(tensors)))
     ]
 
 

@@ -23,6 +23,7 @@ __all__ = [
 ]
 
 
+@_ops.as_it_is
 def broadcast_variables(
     variables: Sequence[Any],
     root_rank: int,

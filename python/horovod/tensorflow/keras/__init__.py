@@ -1,4 +1,4 @@
 """The same as ``horovod.keras``, by its other name."""
 
 from horovod.keras import *  # noqa: F401,F403
-from horovod.keras import callbacks  # noqa: F401
+from horovod.keras import callbacks, elastic  # noqa: F401
