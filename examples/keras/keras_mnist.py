@@ -86,7 +86,11 @@ def make_callbacks(run: mnist.Run, options: argparse.Namespace) -> List[keras.ca
         hvd.callbacks.BroadcastGlobalVariablesCallback(root_rank=0),  # 4: all begin alike
         hvd.callbacks.MetricAverageCallback(),  # those after it see the averages of all ranks
         hvd.callbacks.LearningRateScheduleCallback(
-            largest, lambda epoch: rate(round(epoch * in_epoch), run.steps), staircase=False, steps_per_epoch=in_epoch
+            largest,
+            lambda epoch: rate(round(epoch * in_epoch), run.steps),
+            staircase=False,
+            momentum_correction=False,  # from step to step the rate hardly changes
+            steps_per_epoch=in_epoch,
         ),
     ]
     if options.checkpoint:
