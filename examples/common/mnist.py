@@ -94,10 +94,12 @@ class Agreement:
 
     def describe(self, workers: int) -> str:
         first, last = self.sums
-        lines = [f"\n{'orthogonality':<17} {'first tenth':>12} {'add up':>7} {'last tenth':>12} {'add up':>7}"]
+        width = max(len(name) for name in last)
+        title = "orthogonality".ljust(width + 2)
+        lines = [f"\n{title} {'first tenth':>12} {'add up':>7} {'last tenth':>12} {'add up':>7}"]
         for name, end in last.items():
             start = first.get(name, math.nan)
-            lines.append(f"  {name:<15} {start:12.2f} {start * workers:7.1f} {end:12.2f} {end * workers:7.1f}")
+            lines.append(f"  {name:<{width}} {start:12.2f} {start * workers:7.1f} {end:12.2f} {end * workers:7.1f}")
         return "\n".join(lines)
 
 

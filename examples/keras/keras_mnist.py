@@ -53,8 +53,8 @@ def take_device() -> None:
 
 
 class Telling(keras.callbacks.Callback):
-    """Tells what the other examples tell, from what Keras knows. Within an epoch that is the means of all
-    its steps so far."""
+    """Tells what the other examples tell. Keras gives the means of an epoch's steps so far: what a step adds
+    to their sums is its own."""
 
     def __init__(self, run: mnist.Run) -> None:
         super().__init__()
@@ -86,7 +86,11 @@ def make_callbacks(run: mnist.Run, options: argparse.Namespace) -> List[keras.ca
         hvd.callbacks.BroadcastGlobalVariablesCallback(root_rank=0),  # 4: all begin alike
         hvd.callbacks.MetricAverageCallback(),  # those after it see the averages of all ranks
         hvd.callbacks.LearningRateScheduleCallback(
-            largest, lambda epoch: rate(round(epoch * in_epoch), run.steps), staircase=False, steps_per_epoch=in_epoch
+            largest,
+            lambda epoch: rate(round(epoch * in_epoch), run.steps),
+            staircase=False,
+            momentum_correction=False,  # from step to step the rate hardly changes
+            steps_per_epoch=in_epoch,
         ),
     ]
     if options.checkpoint:
@@ -95,9 +99,15 @@ def make_callbacks(run: mnist.Run, options: argparse.Namespace) -> List[keras.ca
     return [*callbacks, Telling(run)]
 
 
+def model_file(name: str) -> str:
+    if not name.endswith(".keras"):
+        raise argparse.ArgumentTypeError(f"the name of a model ends with .keras, and {name} does not")
+    return name
+
+
 def parse_options() -> argparse.Namespace:
     parser = mnist.make_parser()
-    parser.add_argument("--checkpoint", metavar="FILE.keras", help="rank 0 keeps the best model here")
+    parser.add_argument("--checkpoint", type=model_file, metavar="FILE.keras", help="rank 0 keeps the best model here")
     return mnist.parse_options(parser)
 
 

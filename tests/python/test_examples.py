@@ -1,23 +1,42 @@
-"""The examples of examples/torch train, and say so; few steps of each."""
+"""The Python examples train, and say so; few steps of each."""
 
 from __future__ import annotations
 
 import gzip
 import hashlib
+import importlib.util
 import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ranks import Finished, environment, run_script
 
-pytest.importorskip("torch")
-
 TREE = Path(__file__).resolve().parents[2]
-EXAMPLES = TREE / "examples" / "torch"
-SECONDS = 180  # a few steps, after importing torch on a busy machine
+EXAMPLES = TREE / "examples"
+SECONDS = 180  # a few steps, after importing a framework on a busy machine
+
+
+def needs(framework: str) -> pytest.MarkDecorator:
+    is_missing = importlib.util.find_spec(framework) is None
+    return pytest.mark.skipif(is_missing, reason=f"{framework} is not installed")
+
+
+def script(name: str, *values: Any) -> Any:
+    """A parameter: an example, skipped where its framework is missing."""
+    return pytest.param(name, *values, marks=needs("torch" if name.startswith("torch/") else "tensorflow"))
+
+
+MNIST = [
+    "torch/pytorch_mnist.py",
+    "tensorflow/tensorflow2_mnist.py",
+    "tensorflow/tensorflow1_mnist.py",
+    "keras/keras_mnist.py",
+]
 
 
 def run(size: int, name: str, *arguments: str) -> Finished:
@@ -35,8 +54,9 @@ def number(ended: Finished, pattern: str) -> float:
 
 
 @pytest.mark.parametrize("options", [["--use-adasum"], ["--fp16-allreduce", "--scale-lr"]], ids=["adasum", "average"])
-def test_mnist_learns_and_says_so(options):
-    ended = run(2, "pytorch_mnist.py", "--limit", "1280", "--epochs", "2", "--log-interval", "10", *options)
+@pytest.mark.parametrize("name", [script(name) for name in MNIST])
+def test_mnist_learns_and_says_so(name, options):
+    ended = run(2, name, "--limit", "1280", "--epochs", "2", "--log-interval", "10", *options)
     assert number(ended, r"test accuracy +([\d.]+)%") > 50
     assert number(ended, r"images/s +(\d+)") > 0
     assert number(ended, r"step +([\d.]+) ms median") > 0
@@ -46,28 +66,38 @@ def test_mnist_learns_and_says_so(options):
     assert bool(told) == ("--use-adasum" in options)
     if told:
         assert 0 < float(told[1]) <= 1
-        assert number(ended, r"  dense1\.weight +([\d.]+)") > 0
+        assert number(ended, r"  (?:\w+/)?dense1[./](?:weight|kernel)\S* +([\d.]+)") > 0
 
 
+@needs("tensorflow")
+def test_the_best_model_is_kept_by_one_rank(tmp_path):
+    run(2, "keras/keras_mnist.py", "--limit", "640", "--epochs", "1", "--checkpoint", str(tmp_path / "best.keras"))
+    assert [path.name for path in tmp_path.iterdir()] == ["best.keras"]
+    assert "model.weights.h5" in zipfile.ZipFile(tmp_path / "best.keras").namelist()
+
+
+@needs("torch")
 def test_synthetic_benchmark_compares_with_one_rank():
     small = ["--width", "4", "--image-size", "32", "--num-iters", "1", "--num-batches-per-iter", "2"]
-    ended = run(2, "pytorch_synthetic_benchmark.py", *small, "--use-adasum")
+    ended = run(2, "torch/pytorch_synthetic_benchmark.py", *small, "--use-adasum")
     for kind in ("one rank alone", "each for itself", "together"):
         assert number(ended, kind + r" +([\d.]+)") > 0
     assert "scaling efficiency" in ended.out
 
 
+@needs("torch")
 @pytest.mark.parametrize("options", [["--use-adasum"], []], ids=["adasum", "average"])
 def test_bert_gets_better_than_guessing(options):
     small = ["--layers", "1", "--width", "32", "--length", "32", "--epochs", "2", "--log-interval", "5"]
-    ended = run(2, "tiny_bert.py", *small, "--lr", "0.01", *options)
+    ended = run(2, "torch/tiny_bert.py", *small, "--lr", "0.01", *options)
     assert number(ended, r"test loss +([\d.]+)") < 6.5, ended  # of 1000 words, guessing: 6.91
     assert number(ended, r"words/s +(\d+)") > 0
 
 
+@needs("torch")
 @pytest.mark.parametrize("parts", ["2", "4"])
 def test_model_and_data_parallel_has_the_gradients_of_one_process(parts):
-    ended = run(4, "model_and_data_parallel.py", "--check", "--limit", "640", "--model-ranks", parts)
+    ended = run(4, "torch/model_and_data_parallel.py", "--check", "--limit", "640", "--model-ranks", parts)
     assert number(ended, r"gradients +those of one process, up to ([\d.e-]+)") < 1e-4
 
 
@@ -76,8 +106,15 @@ def run_alone(name: str, *arguments: str) -> subprocess.CompletedProcess:
     return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=environment())
 
 
-def test_adasum_of_one_process_is_its_own_step():
-    ended = run_alone("tiny_bert.py", "--use-adasum", "--layers", "1", "--width", "32", "--epochs", "1")
+SMALL = [
+    script("torch/tiny_bert.py", ["--layers", "1", "--width", "32", "--epochs", "1"]),
+    *[script(name, ["--limit", "320", "--epochs", "1"]) for name in MNIST],
+]
+
+
+@pytest.mark.parametrize("name, options", SMALL)
+def test_adasum_of_one_process_is_its_own_step(name, options):
+    ended = run_alone(name, "--use-adasum", *options)
     assert ended.returncode == 0, ended
     assert "add up" not in ended.stdout  # there is nobody to compare with
 
@@ -85,11 +122,12 @@ def test_adasum_of_one_process_is_its_own_step():
 @pytest.mark.parametrize(
     "name, arguments, words",
     [
-        ("pytorch_mnist.py", ["--use-adasum", "--scale-lr"], "Adasum needs no other rate"),
-        ("pytorch_mnist.py", ["--data-dir", "nowhere"], "--data-dir"),
-        ("pytorch_mnist.py", ["--batch-size", "0"], "--batch-size: 0 is less than 1"),
-        ("tiny_bert.py", ["--text", "nowhere.txt"], "nowhere.txt"),
-        ("model_and_data_parallel.py", ["--check", "--use-adasum"], "--check"),
+        *[script(name, ["--use-adasum", "--scale-lr"], "Adasum needs no other rate") for name in MNIST],
+        script("torch/pytorch_mnist.py", ["--data-dir", "nowhere"], "--data-dir"),
+        script("torch/pytorch_mnist.py", ["--batch-size", "0"], "--batch-size: 0 is less than 1"),
+        script("torch/tiny_bert.py", ["--text", "nowhere.txt"], "nowhere.txt"),
+        script("torch/model_and_data_parallel.py", ["--check", "--use-adasum"], "--check"),
+        script("keras/keras_mnist.py", ["--checkpoint", "best"], "ends with .keras"),
     ],
 )
 def test_bad_usage_ends_with_2_and_says_why(name, arguments, words):
@@ -103,7 +141,7 @@ def test_bad_usage_ends_with_2_and_says_why(name, arguments, words):
 
 @pytest.fixture
 def digits(monkeypatch):
-    monkeypatch.syspath_prepend(str(EXAMPLES))
+    monkeypatch.syspath_prepend(str(EXAMPLES / "common"))
     import digits
 
     return digits

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Callable, Dict, Optional, Union
+from typing import Any, Callable, Dict, List, Optional, Union
 
 import numpy as np
 import tensorflow as tf
@@ -100,8 +100,10 @@ class LearningRateScheduleCallback(keras.callbacks.Callback):
             multiplier if callable(multiplier) else lambda epoch: multiplier ** (epoch - start_epoch)
         )
         self.current_epoch = 0
+        self._scale_momenta: Optional[Callable[[Any], None]] = None
 
     def on_train_begin(self, logs: Optional[Dict[str, Any]] = None) -> None:
+        self._scale_momenta = None  # the optimizer may be another one
         if not self.staircase and not self.steps_per_epoch:
             self.steps_per_epoch = (self.params or {}).get("steps")
             if not self.steps_per_epoch:
@@ -124,7 +126,8 @@ class LearningRateScheduleCallback(keras.callbacks.Callback):
         old, new = _learning_rate(optimizer), self.initial_lr * self.multiplier(epoch)
         optimizer.learning_rate = new
         if self.momentum_correction and old and not math.isclose(new, old, rel_tol=SAME_RATE):
-            _scale_momenta(optimizer, new / old)
+            self._scale_momenta = self._scale_momenta or _make_scale(_momenta(optimizer))
+            self._scale_momenta(np.float32(new / old))
 
     def on_epoch_end(self, epoch: int, logs: Optional[Dict[str, Any]] = None) -> None:
         if logs is not None:
@@ -135,15 +138,25 @@ def _learning_rate(optimizer: Any) -> float:
     return float(tf.convert_to_tensor(optimizer.learning_rate))
 
 
-def _scale_momenta(optimizer: Any, factor: float) -> None:
+def _momenta(optimizer: Any) -> List[Any]:
     """As the correction is usually written, ``momentum`` itself is multiplied for one batch. Keras has put
     that number into its compiled step as a constant, but momentum times momenta is what counts."""
     optimizer = getattr(optimizer, "inner_optimizer", optimizer)
     if not getattr(optimizer, "momentum", None):
-        return
-    for momentum in getattr(optimizer, "momentums", None) or getattr(optimizer, "_momentums", None) or []:
-        if momentum is not None:
-            momentum.assign(momentum * factor)
+        return []
+    momenta = getattr(optimizer, "momentums", None) or getattr(optimizer, "_momentums", None) or []
+    return [momentum for momentum in momenta if momentum is not None]
+
+
+def _make_scale(variables: List[Any]) -> Callable[[Any], None]:
+    """Multiplies all of them by a factor; compiled, because it may run with every batch."""
+
+    @tf.function
+    def scale(factor: Any) -> None:
+        for variable in variables:
+            variable.assign(tf.convert_to_tensor(variable) * tf.cast(factor, variable.dtype))
+
+    return scale
 
 
 class LearningRateWarmupCallback(LearningRateScheduleCallback):
