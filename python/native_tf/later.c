@@ -11,7 +11,7 @@
 
 /* std::function<void()> of libstdc++ */
 typedef struct callback {
-    _Alignas(16) unsigned char captured[16];
+    void *captured[2];
     bool (*manage)(void *to, const void *from, int task);
     void (*call)(const void *captured);
 } callback;
