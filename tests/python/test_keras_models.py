@@ -183,6 +183,19 @@ def test_mixed_precision_is_one_process_on_the_joined_batch() -> None:
         compare_with_one_process(WAYS[way], sgd, lambda: scale_around(sgd()), model=mixed_model, rtol=2e-2, atol=2e-3)
 
 
+@on_ranks(2, env=ENV)
+def test_a_loop_of_ones_own_scales_what_it_scales() -> None:
+    """A policy for all layers must not make an optimizer divide by a scale that nobody has multiplied by."""
+    keras.mixed_precision.set_global_policy("mixed_float16")
+    try:
+        model, optimizer = mixed_model(), hvd.DistributedOptimizer(keras.optimizers.SGD(1.0))
+        before = model.get_weights()[0]
+        optimizer.apply([tf.ones(v.shape) for v in model.trainable_variables], model.trainable_variables)
+        np.testing.assert_allclose(model.get_weights()[0], before - 1, rtol=1e-5)
+    finally:
+        keras.mixed_precision.set_global_policy("float32")
+
+
 @on_ranks(1, env=ENV)
 def test_auto_never_means_xla() -> None:
     """On a machine with a GPU Keras would compile the step, and XLA has no operations of ours."""
@@ -196,6 +209,26 @@ def test_auto_never_means_xla() -> None:
     finally:
         tf.config.list_physical_devices = devices
     assert plain.jit_compile and not ours.jit_compile and not outside.jit_compile
+
+
+@on_ranks(2, env=ENV)
+@pytest.mark.parametrize("way", ["plain", "inside"])
+def test_from_config_gives_another_distributed_one(way: str) -> None:
+    """Scripts reset optimizers by it."""
+    once = (WAYS.get(way) or hvd.DistributedOptimizer)(keras.optimizers.Adam(0.01))
+    model = make_model()
+    _, _, x, y = make_data(2)
+    fit(model, type(once).from_config(once.get_config()), x, y, BATCH)
+    assert equal_on_ranks(model)
+
+
+@on_ranks(2, env=ENV)
+def test_values() -> None:
+    rank = hvd.rank()
+    assert float(hvd.allreduce(float(rank))) == 0.5 and hvd.allreduce(rank, op=hvd.Sum) == 1
+    assert hvd.allgather(np.array([rank])).tolist() == [0, 1]
+    assert hvd.broadcast(np.array([rank + 5]), root_rank=1).tolist() == [6]
+    assert hvd.reducescatter(np.arange(4.0), op=hvd.Sum).tolist() == ([0, 2] if rank == 0 else [4, 6])
 
 
 # ---- Saving -----------------------------------------------------------------------------------------
