@@ -40,7 +40,9 @@ class KerasMixin:
             grads = self._rueda_combiner.combine(grads, self._rueda_variables)
         return super()._clip_gradients(grads)  # type: ignore[misc]
 
-    def _backend_update_step(self, grads: List[Any], trainable_variables: List[Any], learning_rate: Any) -> None:
+    def _backend_update_step(
+        self, grads: List[Any], trainable_variables: List[Any], learning_rate: Any
+    ) -> None:
         step = super()._backend_update_step  # type: ignore[misc]
         if self._rueda_combiner.op != Adasum:
             return step(grads, trainable_variables, learning_rate)
@@ -127,7 +129,9 @@ def wrap(
     return wrapped
 
 
-def _wrap_plain(optimizer: Any, combiner: Combiner, passes: int, average_passes: bool, name: Optional[str]) -> Any:
+def _wrap_plain(
+    optimizer: Any, combiner: Combiner, passes: int, average_passes: bool, name: Optional[str]
+) -> Any:
     config = dict(optimizer.get_config())
     if passes > 1:
         if config.get("gradient_accumulation_steps"):
@@ -148,7 +152,9 @@ def _wrap_loss_scale(
     optimizer: Any, combiner: Combiner, passes: int, average_passes: bool, name: Optional[str]
 ) -> Any:
     inner = _wrap_plain(optimizer.inner_optimizer, combiner, passes, average_passes, None)
-    kind = _distributed_class(LossScaleMixin, type(optimizer), _rueda_combiner=combiner, _rueda_inner=type(inner))
+    kind = _distributed_class(
+        LossScaleMixin, type(optimizer), _rueda_combiner=combiner, _rueda_inner=type(inner)
+    )
     return kind(inner, **{**_without_inner(optimizer.get_config()), "name": name or optimizer.name})
 
 
