@@ -22,6 +22,7 @@ class KerasMixin:
     """What a DistributedOptimizer adds to the user's optimizer class."""
 
     _rueda_combiner: Combiner
+    _rueda_variables: List[Any]  # of the gradients that are about to be used
     _rueda_factor = 1.0  # of accumulated gradients, which Keras has divided by their number
 
     def register_local_var(self, variable: Any) -> None:

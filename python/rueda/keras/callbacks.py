@@ -119,7 +119,7 @@ class LearningRateScheduleCallback(keras.callbacks.Callback):
         if self.staircase and batch == 0:
             self._adjust(self.current_epoch)
         elif not self.staircase:
-            self._adjust(self.current_epoch + float(batch) / self.steps_per_epoch)
+            self._adjust(self.current_epoch + batch / (self.steps_per_epoch or 1))
 
     def _adjust(self, epoch: float) -> None:
         optimizer = self.model.optimizer
