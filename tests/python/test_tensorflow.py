@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, Callable, Dict, List
 
 import numpy as np
@@ -193,7 +194,9 @@ def test_broadcast_into_variables(mode: str) -> None:
     values = [make_all((3,), "float32", 1), make_all((), "int64", 2)]
     if mode == "v1":
         with tf.Graph().as_default(), tf.compat.v1.Session() as session:
-            variables = [tf.compat.v1.Variable(each[hvd.rank()]) for each in values]
+            variables = [
+                tf.compat.v1.Variable(each[hvd.rank()], use_resource=kind) for each, kind in zip(values, (True, False))
+            ]
             spread = hvd.broadcast_variables(variables, root)
             session.run(tf.compat.v1.global_variables_initializer())
             session.run(spread)
@@ -251,3 +254,9 @@ def test_shapes_are_known_in_a_graph() -> None:
         assert hvd.size_op().shape.as_list() == [] and hvd.allreduce(tf.constant(1.0)).shape.as_list() == []
 
     trace.get_concrete_function()
+
+
+@on_ranks(1, env=ENV)
+def test_no_other_framework_is_imported() -> None:
+    """Each costs seconds in every rank."""
+    assert "torch" not in sys.modules and "jax" not in sys.modules
