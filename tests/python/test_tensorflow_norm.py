@@ -179,6 +179,18 @@ def test_fit_and_saving() -> None:
     np.testing.assert_array_equal(loaded.predict(x, verbose=0), ours.predict(x, verbose=0))
 
 
+@on_ranks(2, 3, env=ENV)
+def test_branches_side_by_side() -> None:
+    """More layers at a time than TensorFlow has threads."""
+    inputs = keras.Input([4])
+    branches = [hvd.SyncBatchNormalization()(keras.layers.Dense(3 + i)(inputs)) for i in range(6)]
+    model = keras.Model(inputs, keras.layers.Dense(1)(keras.layers.Concatenate()(branches)))
+    model.compile(keras.optimizers.SGD(0.01), "mse")
+    x = np.random.default_rng(hvd.rank()).normal(size=(64, 4)).astype("float32")
+    model.fit(x, x[:, :1], 4, verbose=0)
+    assert np.isfinite(model.predict(x, verbose=0)).all()
+
+
 def test_importing_needs_no_keras() -> None:
     code = """
 import sys
