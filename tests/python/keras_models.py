@@ -15,7 +15,11 @@ BATCH = 8
 def make_model(**options: Any) -> Any:
     """Of equal start values on all ranks."""
     keras.utils.set_random_seed(1)
-    layers = [keras.Input([10]), keras.layers.Dense(20, activation="relu", **options), keras.layers.Dense(2, dtype="float32")]
+    layers = [
+        keras.Input([10]),
+        keras.layers.Dense(20, activation="relu", **options),
+        keras.layers.Dense(2, dtype="float32"),
+    ]
     return keras.Sequential(layers)
 
 
@@ -32,8 +36,17 @@ def own_part(array: np.ndarray, batch: int = BATCH) -> np.ndarray:
     return array.reshape(-1, hvd.size(), batch, *array.shape[1:])[:, hvd.rank()].reshape(-1, *array.shape[1:])
 
 
-def fit(model: Any, optimizer: Any, x: np.ndarray, y: np.ndarray, batch: int, epochs: int = 2, **options: Any) -> Any:
-    callbacks = options.pop("callbacks", ())
+def fit(
+    model: Any,
+    optimizer: Any,
+    x: np.ndarray,
+    y: np.ndarray,
+    batch: int,
+    callbacks: Sequence[Any] = (),
+    epochs: int = 2,
+    **options: Any,
+) -> Any:
+    """Compiles with these options and gives the history."""
     model.compile(optimizer, "mse", **options)
     return model.fit(x, y, batch, epochs=epochs, shuffle=False, verbose=0, callbacks=list(callbacks)).history
 
@@ -49,8 +62,13 @@ def equal_on_ranks(model: Any) -> bool:
 
 
 def compare_with_one_process(
-    wrap: Callable[[Any], Any], make: Callable[[], Any], alone: Any = None, model: Callable[[], Any] = make_model,
-    options: Sequence[Any] = (), batches: int = 4, **tolerance: Any,
+    wrap: Callable[[Any], Any],
+    make: Callable[[], Any],
+    alone: Any = None,
+    model: Callable[[], Any] = make_model,
+    options: Sequence[Any] = (),
+    batches: int = 4,
+    **tolerance: Any,
 ) -> Any:
     """``fit`` with the wrapped optimizer on each rank's part against ``alone`` on all; the model of the ranks."""
     x, y, own_x, own_y = make_data(batches)

@@ -11,30 +11,9 @@ from ranks import on_ranks
 from test_tensorflow import ENV, tf  # noqa: F401
 
 keras = pytest.importorskip("keras")
+from keras_models import BATCH, fit, make_data, make_model  # noqa: E402
+
 import rueda.keras as hvd  # noqa: E402
-
-BATCH = 8
-
-
-def make_model() -> Any:
-    keras.utils.set_random_seed(1)
-    return keras.Sequential(
-        [keras.Input([10]), keras.layers.Dense(20, activation="relu"), keras.layers.Dense(2, dtype="float32")]
-    )
-
-
-def make_data() -> Tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """All of it, and this rank's part of each joined batch."""
-    rng, size, rank = np.random.default_rng(0), hvd.size(), hvd.rank()
-    x = rng.normal(size=(8 * BATCH * size, 10)).astype("float32")
-    y = rng.normal(size=(8 * BATCH * size, 2)).astype("float32")
-    part = lambda a: a.reshape(-1, size, BATCH, a.shape[1])[:, rank].reshape(-1, a.shape[1])  # noqa: E731
-    return x, y, part(x), part(y)
-
-
-def fit(model: Any, optimizer: Any, x: np.ndarray, y: np.ndarray, batch: int, callbacks: Any = ()) -> Dict[str, Any]:
-    model.compile(optimizer, "mse")
-    return model.fit(x, y, batch_size=batch, epochs=2, shuffle=False, verbose=0, callbacks=list(callbacks)).history
 
 
 def callbacks() -> Any:

@@ -19,7 +19,9 @@ BATCH = 8
 def make_model() -> Any:
     tf.keras.utils.set_random_seed(1)
     layers = tf.keras.layers
-    return tf.keras.Sequential([layers.Dense(20, activation="relu", input_shape=[10]), layers.Dense(2, dtype="float32")])
+    return tf.keras.Sequential(
+        [layers.Dense(20, activation="relu", input_shape=[10]), layers.Dense(2, dtype="float32")]
+    )
 
 
 def sgd(**options: Any) -> Any:

@@ -48,7 +48,15 @@ def test_the_batch_before_it_does_no_harm() -> None:
     for each in (model, alone):
         each.layers[1].rate = 0.0
     optimizer = hvd.DistributedOptimizer(keras.optimizers.SGD(0.1, momentum=0.9))
-    fit(model, optimizer, own_x[:BATCH], own_y[:BATCH], BATCH, epochs=1, callbacks=[hvd.callbacks.BroadcastGlobalVariablesCallback(0)])
+    fit(
+        model,
+        optimizer,
+        own_x[:BATCH],
+        own_y[:BATCH],
+        BATCH,
+        epochs=1,
+        callbacks=[hvd.callbacks.BroadcastGlobalVariablesCallback(0)],
+    )
     start = hvd.broadcast_object([v.numpy() for v in [*model.variables, *optimizer.variables]], root_rank=0)
     alone.compile(keras.optimizers.SGD(0.1, momentum=0.9), "mse")
     alone.optimizer.build(alone.trainable_variables)
@@ -66,7 +74,14 @@ def test_local_variables_stay() -> None:
     broadcast, own = hvd.callbacks.BroadcastGlobalVariablesCallback(0), model.layers[0].trainable_variables
     for variable in own:
         broadcast.register_local_var(variable)
-    fit(model, hvd.PartialDistributedOptimizer(keras.optimizers.SGD(0.01), local_layers=model.layers[0]), x, y, BATCH, callbacks=[broadcast])
+    fit(
+        model,
+        hvd.PartialDistributedOptimizer(keras.optimizers.SGD(0.01), local_layers=model.layers[0]),
+        x,
+        y,
+        BATCH,
+        callbacks=[broadcast],
+    )
     kernels = hvd.allgather_object([layer.get_weights()[0] for layer in (model.layers[0], model.layers[2])])
     assert not np.array_equal(kernels[0][0], kernels[1][0]) and np.array_equal(kernels[0][1], kernels[1][1])
 
@@ -81,11 +96,25 @@ def test_metrics_of_training_and_validation() -> None:
         def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
             seen.append(dict(logs))
 
-    for each, optimizer in ((model, hvd.DistributedOptimizer(keras.optimizers.SGD(0.05))), (alone, keras.optimizers.SGD(0.05))):
+    for each, optimizer in (
+        (model, hvd.DistributedOptimizer(keras.optimizers.SGD(0.05))),
+        (alone, keras.optimizers.SGD(0.05)),
+    ):
         each.compile(optimizer, "mse", metrics=["mae"])
     callbacks = [hvd.callbacks.MetricAverageCallback(), Later()]
-    got = model.fit(own_x, own_y, BATCH, epochs=2, shuffle=False, verbose=0, validation_data=(own_x, own_y), callbacks=callbacks).history
-    wanted = alone.fit(x, y, BATCH * hvd.size(), epochs=2, shuffle=False, verbose=0, validation_data=(x, y)).history
+    got = model.fit(
+        own_x,
+        own_y,
+        BATCH,
+        epochs=2,
+        shuffle=False,
+        verbose=0,
+        validation_data=(own_x, own_y),
+        callbacks=callbacks,
+    ).history
+    wanted = alone.fit(
+        x, y, BATCH * hvd.size(), epochs=2, shuffle=False, verbose=0, validation_data=(x, y)
+    ).history
     assert set(got) == {"loss", "mae", "val_loss", "val_mae"}
     for name, values in wanted.items():
         np.testing.assert_allclose(got[name], values, rtol=1e-4, err_msg=name)
@@ -98,7 +127,13 @@ def test_ranks_with_different_numbers_of_batches_are_refused() -> None:
     model.compile(hvd.DistributedOptimizer(keras.optimizers.SGD(0.05)), "mse")
     rows = 8 * (3 + hvd.rank())
     with pytest.raises(ValueError, match=r"\[3, 4\] batches.*steps_per_epoch"):
-        model.fit(np.ones((rows, 10)), np.ones((rows, 2)), 8, verbose=0, callbacks=[hvd.callbacks.MetricAverageCallback()])
+        model.fit(
+            np.ones((rows, 10)),
+            np.ones((rows, 2)),
+            8,
+            verbose=0,
+            callbacks=[hvd.callbacks.MetricAverageCallback()],
+        )
 
 
 @on_ranks(1, env=ENV)
@@ -111,8 +146,18 @@ def test_a_number_is_a_decay(staircase: bool) -> None:
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
             rates.append(float(model.optimizer.learning_rate))
 
-    schedule = hvd.callbacks.LearningRateScheduleCallback(0.1, 0.5, start_epoch=1, end_epoch=3, staircase=staircase)
-    history = fit(model, hvd.DistributedOptimizer(keras.optimizers.Adam(0.3)), x, y, BATCH, epochs=4, callbacks=[schedule, Watch()])
+    schedule = hvd.callbacks.LearningRateScheduleCallback(
+        0.1, 0.5, start_epoch=1, end_epoch=3, staircase=staircase
+    )
+    history = fit(
+        model,
+        hvd.DistributedOptimizer(keras.optimizers.Adam(0.3)),
+        x,
+        y,
+        BATCH,
+        epochs=4,
+        callbacks=[schedule, Watch()],
+    )
     epochs = [e + (0 if staircase else b / 4) for e in (1, 2) for b in range(4)]
     inside = [0.1 * 0.5 ** (e - 1) for e in epochs]
     np.testing.assert_allclose(rates, [0.3] * 4 + inside + [inside[-1]] * 4, rtol=1e-5)
@@ -126,7 +171,9 @@ def test_momentum_correction(correct: bool, nesterov: bool) -> None:
     """Keras' momenta contain the learning rate; corrected, they count as if gathered at the new one."""
     rng = np.random.default_rng(0)
     x, y, w, m = rng.normal(size=(32, 3)), rng.normal(size=(32, 1)), np.zeros((3, 1)), np.zeros((3, 1))
-    model = keras.Sequential([keras.Input([3]), keras.layers.Dense(1, use_bias=False, kernel_initializer="zeros")])
+    model = keras.Sequential(
+        [keras.Input([3]), keras.layers.Dense(1, use_bias=False, kernel_initializer="zeros")]
+    )
     schedule = hvd.callbacks.LearningRateScheduleCallback(
         0.1, lambda epoch: 1 / (1 + epoch), staircase=False, momentum_correction=correct
     )
@@ -171,7 +218,15 @@ def test_the_best_model_is_kept_by_rank_0(weights_only: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         best = hvd.callbacks.BestModelCheckpoint(save_weights_only=weights_only)
         best.filepath = f"{folder}/best" + (".weights.h5" if weights_only else ".keras")
-        fit(model, hvd.DistributedOptimizer(keras.optimizers.SGD(0.05)), x, y, BATCH, epochs=3, callbacks=[Loss(), best])
+        fit(
+            model,
+            hvd.DistributedOptimizer(keras.optimizers.SGD(0.05)),
+            x,
+            y,
+            BATCH,
+            epochs=3,
+            callbacks=[Loss(), best],
+        )
         assert os.path.exists(best.filepath) == (hvd.rank() == 0)
         if hvd.rank() == 0:
             loaded = make_model()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import tempfile
@@ -69,7 +68,9 @@ def seeded(kind: Callable[[], Any]) -> Callable[[], Any]:
 @on_ranks(2, env=ENV)
 @pytest.mark.parametrize("kind", ["functional", "subclassed", "own step", "eager", "auto", "no graph", "steps"])
 def test_ways_to_make_and_run(kind: str) -> None:
-    model = {"functional": functional, "subclassed": seeded(Subclassed), "own step": seeded(OwnStep)}.get(kind, make_model)
+    model = {"functional": functional, "subclassed": seeded(Subclassed), "own step": seeded(OwnStep)}.get(
+        kind, make_model
+    )
     options = {
         "eager": {"run_eagerly": True},
         "auto": {"jit_compile": "auto"},
@@ -147,7 +148,11 @@ WAYS: Dict[str, Callable[[Any], Any]] = {
 def mixed_model() -> Any:
     keras.utils.set_random_seed(1)
     policy = keras.DTypePolicy("mixed_float16")
-    layers = [keras.Input([10]), keras.layers.Dense(20, activation="relu", dtype=policy), keras.layers.Dense(2, dtype="float32")]
+    layers = [
+        keras.Input([10]),
+        keras.layers.Dense(20, activation="relu", dtype=policy),
+        keras.layers.Dense(2, dtype="float32"),
+    ]
     model = keras.Sequential(layers)
     model.dtype_policy = policy
     return model
@@ -180,7 +185,22 @@ def test_mixed_precision(way: str) -> None:
 @on_ranks(2, env=ENV)
 def test_mixed_precision_is_one_process_on_the_joined_batch() -> None:
     for way in ("inside", "outside"):
-        compare_with_one_process(WAYS[way], sgd, lambda: scale_around(sgd()), model=mixed_model, rtol=2e-2, atol=2e-3)
+        compare_with_one_process(
+            WAYS[way], sgd, lambda: scale_around(sgd()), model=mixed_model, rtol=2e-2, atol=2e-3
+        )
+
+
+@on_ranks(2, env=ENV)
+def test_a_loop_of_ones_own_scales_what_it_scales() -> None:
+    """A policy for all layers must not make an optimizer divide by a scale that nobody has multiplied by."""
+    keras.mixed_precision.set_global_policy("mixed_float16")
+    try:
+        model, optimizer = mixed_model(), hvd.DistributedOptimizer(keras.optimizers.SGD(1.0))
+        before = model.get_weights()[0]
+        optimizer.apply([tf.ones(v.shape) for v in model.trainable_variables], model.trainable_variables)
+        np.testing.assert_allclose(model.get_weights()[0], before - 1, rtol=1e-5)
+    finally:
+        keras.mixed_precision.set_global_policy("float32")
 
 
 @on_ranks(1, env=ENV)
@@ -188,7 +208,10 @@ def test_auto_never_means_xla() -> None:
     """On a machine with a GPU Keras would compile the step, and XLA has no operations of ours."""
     plain, ours, outside = make_model(), make_model(), make_model()
     devices = tf.config.list_physical_devices
-    tf.config.list_physical_devices = lambda kind=None: [*devices(kind), tf.config.PhysicalDevice("/GPU:0", "GPU")]
+    tf.config.list_physical_devices = lambda kind=None: [
+        *devices(kind),
+        tf.config.PhysicalDevice("/GPU:0", "GPU"),
+    ]
     try:
         plain.compile(sgd(), "mse")
         ours.compile(hvd.DistributedOptimizer(sgd()), "mse")
@@ -196,6 +219,26 @@ def test_auto_never_means_xla() -> None:
     finally:
         tf.config.list_physical_devices = devices
     assert plain.jit_compile and not ours.jit_compile and not outside.jit_compile
+
+
+@on_ranks(2, env=ENV)
+@pytest.mark.parametrize("way", ["plain", "inside"])
+def test_from_config_gives_another_distributed_one(way: str) -> None:
+    """Scripts reset optimizers by it."""
+    once = (WAYS.get(way) or hvd.DistributedOptimizer)(keras.optimizers.Adam(0.01))
+    model = make_model()
+    _, _, x, y = make_data(2)
+    fit(model, type(once).from_config(once.get_config()), x, y, BATCH)
+    assert equal_on_ranks(model)
+
+
+@on_ranks(2, env=ENV)
+def test_values() -> None:
+    rank = hvd.rank()
+    assert float(hvd.allreduce(float(rank))) == 0.5 and hvd.allreduce(rank, op=hvd.Sum) == 1
+    assert hvd.allgather(np.array([rank])).tolist() == [0, 1]
+    assert hvd.broadcast(np.array([rank + 5]), root_rank=1).tolist() == [6]
+    assert hvd.reducescatter(np.arange(4.0), op=hvd.Sum).tolist() == ([0, 2] if rank == 0 else [4, 6])
 
 
 # ---- Saving -----------------------------------------------------------------------------------------
@@ -214,7 +257,9 @@ def test_load_model(kind: str) -> None:
     fit(model, hvd.DistributedOptimizer(make()), x, y, BATCH)
     with tempfile.TemporaryDirectory() as folder:
         model.save(f"{folder}/model.keras")
-        loaded = hvd.load_model(f"{folder}/model.keras", custom_optimizers=[OwnSGD], compression=hvd.Compression.fp16)
+        loaded = hvd.load_model(
+            f"{folder}/model.keras", custom_optimizers=[OwnSGD], compression=hvd.Compression.fp16
+        )
     assert isinstance(loaded.optimizer, type(make())) and int(loaded.optimizer.iterations) == 4
     for each in (model, loaded):
         each.train_on_batch(x[:BATCH], y[:BATCH])
@@ -251,7 +296,9 @@ def test_weights_alone_and_a_resumed_checkpoint() -> None:
 
 def test_another_backend_is_told() -> None:
     env = environment({"KERAS_BACKEND": "numpy"})  # needs nothing that may not be there
-    ended = subprocess.run([sys.executable, "-c", "import rueda.keras"], env=env, capture_output=True, text=True, timeout=120)
+    ended = subprocess.run(
+        [sys.executable, "-c", "import rueda.keras"], env=env, capture_output=True, text=True, timeout=120
+    )
     assert ended.returncode == 1
     assert "rueda.keras works with Keras on TensorFlow; here KERAS_BACKEND is 'numpy'" in ended.stderr
     fine = "import rueda.tensorflow as hvd; print(hvd.Average)"

@@ -91,7 +91,11 @@ def test_compression() -> None:
 
 
 @on_ranks(2, 3, env=ENV)
-@pytest.mark.parametrize("keywords", [{"gradient_predivide_factor": 2.0}, {"num_groups": 2}, {"groups": 1}, {"groups": "list"}], ids=str)
+@pytest.mark.parametrize(
+    "keywords",
+    [{"gradient_predivide_factor": 2.0}, {"num_groups": 2}, {"groups": 1}, {"groups": "list"}],
+    ids=str,
+)
 def test_keywords_that_change_nothing_in_the_result(keywords: Dict[str, Any]) -> None:
     def wrap(optimizer: Any) -> Any:
         given = dict(keywords)
@@ -135,7 +139,12 @@ def test_bad_keywords() -> None:
 
 def words() -> Any:
     keras.utils.set_random_seed(1)
-    layers = [keras.Input([5], dtype="int32"), keras.layers.Embedding(30, 4), keras.layers.Flatten(), keras.layers.Dense(2)]
+    layers = [
+        keras.Input([5], dtype="int32"),
+        keras.layers.Embedding(30, 4),
+        keras.layers.Flatten(),
+        keras.layers.Dense(2),
+    ]
     return keras.Sequential(layers)
 
 
@@ -251,12 +260,18 @@ def test_local_variables(scaled: bool, partial: bool) -> None:
     model, alone, own = make_model(), make_model(), make_model()
     first, second = model.layers
     if partial:
-        optimizer = hvd.PartialDistributedOptimizer(opt.SGD(0.1), local_layers=first, scale_local_gradients=scaled)
+        optimizer = hvd.PartialDistributedOptimizer(
+            opt.SGD(0.1), local_layers=first, scale_local_gradients=scaled
+        )
     else:
         optimizer = hvd.DistributedOptimizer(opt.SGD(0.1), scale_local_gradients=scaled)
         for variable in first.trainable_variables:
             optimizer.register_local_var(variable)
-    for each, kind, data in ((model, optimizer, (own_x, own_y)), (alone, opt.SGD(0.1), (x, y)), (own, opt.SGD(0.1), (own_x, own_y))):
+    for each, kind, data in (
+        (model, optimizer, (own_x, own_y)),
+        (alone, opt.SGD(0.1), (x, y)),
+        (own, opt.SGD(0.1), (own_x, own_y)),
+    ):
         each.compile(kind, "mse")
         each.train_on_batch(*data)
     np.testing.assert_allclose(second.get_weights()[0], alone.layers[1].get_weights()[0], rtol=1e-4, atol=1e-6)

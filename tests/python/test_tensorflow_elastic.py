@@ -21,7 +21,9 @@ from rueda.exceptions import StateError  # noqa: E402
 
 def make_model() -> Any:
     keras.utils.set_random_seed(hvd.rank())
-    model = keras.Sequential([keras.Input([4]), keras.layers.Dense(3), keras.layers.Dropout(0.5), keras.layers.Dense(1)])
+    model = keras.Sequential(
+        [keras.Input([4]), keras.layers.Dense(3), keras.layers.Dropout(0.5), keras.layers.Dense(1)]
+    )
     model.compile(hvdk.DistributedOptimizer(keras.optimizers.Adam(0.01)), "mse")
     return model
 
@@ -85,7 +87,11 @@ def test_a_failure_restores_and_starts_over(kind: str) -> None:
             step()
             state.step += 1
             if state.step == 3 and len(calls) == 1:
-                disagree() if kind == "function" else hvd.allreduce(tf.zeros([3 + hvd.rank()]), name="elastic.eager")
+                (
+                    disagree()
+                    if kind == "function"
+                    else hvd.allreduce(tf.zeros([3 + hvd.rank()]), name="elastic.eager")
+                )
             state.commit()
         return word
 

@@ -24,7 +24,9 @@ def parts(shape: Tuple[int, ...]) -> List[np.ndarray]:
     return [rng.normal(50, 3, size=(4 + 3 * rank, *shape)).astype("float32") for rank in range(hvd.size())]
 
 
-def train(layer: Any, x: np.ndarray, target: np.ndarray, mask: Any = None, eager: bool = False) -> Dict[str, np.ndarray]:
+def train(
+    layer: Any, x: np.ndarray, target: np.ndarray, mask: Any = None, eager: bool = False
+) -> Dict[str, np.ndarray]:
     """Output, gradients of a sum over the batch, and moving statistics, of two steps."""
 
     def step(x: Any) -> Any:
@@ -42,7 +44,14 @@ def train(layer: Any, x: np.ndarray, target: np.ndarray, mask: Any = None, eager
     return {"output": y.numpy(), "gradient": for_x.numpy(), **weights, **moving}
 
 
-def compare(kind: str, make_mask: Any = None, eager: bool = False, dtype: str = "float32", rtol: float = 2e-3, **options: Any) -> None:
+def compare(
+    kind: str,
+    make_mask: Any = None,
+    eager: bool = False,
+    dtype: str = "float32",
+    rtol: float = 2e-3,
+    **options: Any,
+) -> None:
     shape, axis = SHAPES[kind]
     batches = parts(shape)
     everything = np.concatenate(batches)
@@ -51,7 +60,13 @@ def compare(kind: str, make_mask: Any = None, eager: bool = False, dtype: str = 
     mask = None if make_mask is None else make_mask(everything)
     ours = hvd.SyncBatchNormalization(axis=axis, momentum=0.8, dtype=dtype, **options)
     theirs = keras.layers.BatchNormalization(axis=axis, momentum=0.8, dtype=dtype, **options)
-    got = train(ours, everything[rows].astype(ours.compute_dtype), targets[rows], None if mask is None else mask[rows], eager)
+    got = train(
+        ours,
+        everything[rows].astype(ours.compute_dtype),
+        targets[rows],
+        None if mask is None else mask[rows],
+        eager,
+    )
     wanted = train(theirs, everything.astype(ours.compute_dtype), targets, mask)
     for name, value in wanted.items():
         own = got[name]
@@ -87,7 +102,9 @@ def test_masked_values_may_be_anything() -> None:
 
 
 @on_ranks(2, env=ENV)
-@pytest.mark.parametrize("options", [{"renorm": True}, {"center": False, "scale": False}, {"epsilon": 0.1}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"renorm": True}, {"center": False, "scale": False}, {"epsilon": 0.1}], ids=str
+)
 def test_options_of_the_base(options: Dict[str, Any]) -> None:
     try:
         keras.layers.BatchNormalization(**options)
@@ -100,7 +117,9 @@ def test_options_of_the_base(options: Dict[str, Any]) -> None:
 def test_mixed_precision_sums_in_float32() -> None:
     compare("image", dtype="mixed_float16", rtol=2e-2)
     layer = hvd.SyncBatchNormalization(dtype="mixed_float16", momentum=0.0)
-    x = np.full((1000, 2), 300.0, "float16") + np.arange(1000, dtype="float16")[:, None] % 2  # sums and squares overflow
+    x = (
+        np.full((1000, 2), 300.0, "float16") + np.arange(1000, dtype="float16")[:, None] % 2
+    )  # sums and squares overflow
     assert layer(x, training=True).dtype == tf.float16
     np.testing.assert_allclose(layer.moving_mean.numpy(), 300.5, rtol=1e-5)
     np.testing.assert_allclose(layer.moving_variance.numpy(), 0.25, rtol=1e-3)
@@ -171,5 +190,7 @@ try:
 except ImportError:
     print("fine")
 """
-    ended = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, timeout=120)
+    ended = subprocess.run(
+        [sys.executable, "-c", code], env=environment(), capture_output=True, text=True, timeout=120
+    )
     assert ended.stdout == "fine\n", ended.stderr

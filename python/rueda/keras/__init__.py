@@ -1,9 +1,9 @@
 """Rueda for Keras on TensorFlow: ``import rueda.keras as hvd``.
 
-    hvd.init()                                                        # 1: join the job
-    model.compile(hvd.DistributedOptimizer(optimizer), …)             # 2: combine gradients
-    callbacks = [hvd.callbacks.BroadcastGlobalVariablesCallback(0),   # 3: start from the same values
-                 hvd.callbacks.MetricAverageCallback()]               #    and average the metrics
+hvd.init()                                                        # 1: join the job
+model.compile(hvd.DistributedOptimizer(optimizer), …)             # 2: combine gradients
+callbacks = [hvd.callbacks.BroadcastGlobalVariablesCallback(0),   # 3: start from the same values
+             hvd.callbacks.MetricAverageCallback()]               #    and average the metrics
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ so the decision is changed in Keras' class.
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 import keras
 
@@ -22,6 +22,7 @@ class KerasMixin:
     """What a DistributedOptimizer adds to the user's optimizer class."""
 
     _rueda_combiner: Combiner
+    _rueda_variables: List[Any]  # of the gradients that are about to be used
     _rueda_factor = 1.0  # of accumulated gradients, which Keras has divided by their number
 
     def register_local_var(self, variable: Any) -> None:
@@ -40,7 +41,9 @@ class KerasMixin:
             grads = self._rueda_combiner.combine(grads, self._rueda_variables)
         return super()._clip_gradients(grads)  # type: ignore[misc]
 
-    def _backend_update_step(self, grads: List[Any], trainable_variables: List[Any], learning_rate: Any) -> None:
+    def _backend_update_step(
+        self, grads: List[Any], trainable_variables: List[Any], learning_rate: Any
+    ) -> None:
         step = super()._backend_update_step  # type: ignore[misc]
         if self._rueda_combiner.op != Adasum:
             return step(grads, trainable_variables, learning_rate)
@@ -53,6 +56,13 @@ class LossScaleMixin:
     """What it adds to a ``LossScaleOptimizer``. The optimizer inside is a distributed one."""
 
     _rueda_combiner: Combiner
+    _rueda_inner: Any  # the class of the optimizer inside
+
+    @classmethod
+    def from_config(cls, config: Dict[str, Any]) -> Any:
+        """Keras would make the optimizer inside one of the user's class."""
+        inner = keras.optimizers.LossScaleOptimizer.from_config(dict(config)).inner_optimizer
+        return cls(cls._rueda_inner.from_config(inner.get_config()), **_without_inner(config))  # type: ignore[call-arg]
 
     def register_local_var(self, variable: Any) -> None:
         """The gradient of this variable stays the rank's own."""
@@ -94,15 +104,10 @@ _change(keras.optimizers.LossScaleOptimizer, "check_finite", _agreeing)
 _change(keras.Model, "_resolve_auto_jit_compile", _without_jit)
 
 
-def _distributed_class(mixin: type, kind: type) -> type:
+def _distributed_class(mixin: type, kind: type, **members: Any) -> Any:
     """The subclass of an optimizer's class that combines; it keeps name and module, so that what is saved
-    can be loaded without us."""
-    return type(kind.__name__, (mixin, kind), {"__module__": kind.__module__})
-
-
-def _needs_loss_scale(optimizer: Any) -> bool:
-    policy = keras.mixed_precision.dtype_policy()
-    return policy.name == "mixed_float16" and not isinstance(optimizer, keras.optimizers.LossScaleOptimizer)
+    can be loaded without us. How it combines belongs to the class: ``from_config`` gives another such one."""
+    return type(kind.__name__, (mixin, kind), {"__module__": kind.__module__, **members})
 
 
 def wrap(
@@ -116,9 +121,6 @@ def wrap(
     optimizer = keras.optimizers.get(optimizer)
     if is_distributed(optimizer):
         raise ValueError("this optimizer is distributed already: wrap it once")
-    if _needs_loss_scale(optimizer):
-        # Keras would scale the loss outside of us, and ranks would not agree on steps
-        optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
     if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
         wrapped = _wrap_loss_scale(optimizer, combiner, passes, average_passes, name)
     else:
@@ -128,7 +130,9 @@ def wrap(
     return wrapped
 
 
-def _wrap_plain(optimizer: Any, combiner: Combiner, passes: int, average_passes: bool, name: Optional[str]) -> Any:
+def _wrap_plain(
+    optimizer: Any, combiner: Combiner, passes: int, average_passes: bool, name: Optional[str]
+) -> Any:
     config = dict(optimizer.get_config())
     if passes > 1:
         if config.get("gradient_accumulation_steps"):
@@ -140,21 +144,23 @@ def _wrap_plain(optimizer: Any, combiner: Combiner, passes: int, average_passes:
         config["name"] = name
     if callable(optimizer._learning_rate):  # a schedule: the object itself, which Keras may not know by name
         config["learning_rate"] = optimizer._learning_rate
-    wrapped = _distributed_class(KerasMixin, type(optimizer)).from_config(config)  # type: ignore[attr-defined]
-    wrapped._rueda_combiner = combiner
-    wrapped._rueda_factor = 1.0 if average_passes else float(passes)
-    return wrapped
+    factor = 1.0 if average_passes else float(passes)
+    kind = _distributed_class(KerasMixin, type(optimizer), _rueda_combiner=combiner, _rueda_factor=factor)
+    return kind.from_config(config)
 
 
 def _wrap_loss_scale(
     optimizer: Any, combiner: Combiner, passes: int, average_passes: bool, name: Optional[str]
 ) -> Any:
     inner = _wrap_plain(optimizer.inner_optimizer, combiner, passes, average_passes, None)
-    config = dict(optimizer.get_config(), name=name or optimizer.name)
-    del config["inner_optimizer"]
-    wrapped = _distributed_class(LossScaleMixin, type(optimizer))(inner, **config)
-    wrapped._rueda_combiner = combiner
-    return wrapped
+    kind = _distributed_class(
+        LossScaleMixin, type(optimizer), _rueda_combiner=combiner, _rueda_inner=type(inner)
+    )
+    return kind(inner, **{**_without_inner(optimizer.get_config()), "name": name or optimizer.name})
+
+
+def _without_inner(config: Dict[str, Any]) -> Dict[str, Any]:
+    return {key: value for key, value in config.items() if key != "inner_optimizer"}
 
 
 def _take_state(wrapped: Any, optimizer: Any) -> None:

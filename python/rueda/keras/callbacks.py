@@ -119,7 +119,7 @@ class LearningRateScheduleCallback(keras.callbacks.Callback):
         if self.staircase and batch == 0:
             self._adjust(self.current_epoch)
         elif not self.staircase:
-            self._adjust(self.current_epoch + float(batch) / self.steps_per_epoch)
+            self._adjust(self.current_epoch + batch / (self.steps_per_epoch or 1))
 
     def _adjust(self, epoch: float) -> None:
         optimizer = self.model.optimizer
@@ -175,9 +175,7 @@ class LearningRateWarmupCallback(LearningRateScheduleCallback):
             part = (epoch + 1.0 / (self.steps_per_epoch or 1)) / warmup_epochs
             return 1.0 / size() * (min(part, 1.0) * (size() - 1) + 1)
 
-        super().__init__(
-            initial_lr, multiplier, 0, warmup_epochs, False, momentum_correction, steps_per_epoch
-        )
+        super().__init__(initial_lr, multiplier, 0, warmup_epochs, False, momentum_correction, steps_per_epoch)
         self.verbose, self.warmup_epochs = verbose, warmup_epochs
 
     def on_epoch_end(self, epoch: int, logs: Optional[Dict[str, Any]] = None) -> None:

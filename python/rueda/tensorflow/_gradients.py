@@ -124,6 +124,16 @@ class Combiner:
         return tf.cast(least, tf.bool)
 
 
+def combining(mixin: type, instance: Any, combiner: Combiner) -> Any:
+    """The same tape or optimizer, with its state, of a class that the mixin comes before; it keeps name and
+    module, so that what is saved can be loaded without us."""
+    kind: Any = type(instance)
+    changed = kind.__new__(type(kind.__name__, (mixin, kind), {"__module__": kind.__module__}))
+    changed.__dict__.update(instance.__dict__)
+    changed._rueda_combiner = combiner
+    return changed
+
+
 def variable_key(variable: Any) -> Any:
     """What tells variables apart; Keras' hold TensorFlow's."""
     inner = getattr(variable, "value", variable)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any, List, Tuple
 
 from .._basics import Adasum
-from ._gradients import Combiner
+from ._gradients import Combiner, combining
 
 
 class Keras2Mixin:
@@ -43,9 +43,4 @@ def wrap(optimizer: Any, combiner: Combiner, passes: int) -> Any:
     if inner is not None:  # it scales the loss, and asks the one inside to combine
         optimizer._optimizer = wrap(inner, combiner, passes)
         return optimizer
-    kind = type(optimizer)
-    members = {"__module__": kind.__module__}  # what is saved can be loaded without us
-    wrapped = kind.__new__(type(kind.__name__, (Keras2Mixin, kind), members))
-    wrapped.__dict__.update(optimizer.__dict__)
-    wrapped._rueda_combiner = combiner
-    return wrapped
+    return combining(Keras2Mixin, optimizer, combiner)

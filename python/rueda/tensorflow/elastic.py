@@ -106,7 +106,10 @@ class TensorFlowKerasState(_VariablesState):
         super().__init__(**kwargs)
 
     def _variables(self) -> List[Any]:
-        return [*self.model.variables, *(optimizer_variables(self.optimizer) if self.optimizer is not None else [])]
+        return [
+            *self.model.variables,
+            *(optimizer_variables(self.optimizer) if self.optimizer is not None else []),
+        ]
 
     def _save_variables(self) -> None:
         self._saved_variables = [tf.identity(tf.convert_to_tensor(v)) for v in self._variables()]

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from .._basics import Adasum, Average
 from .._process_sets import ProcessSet, global_process_set
-from ._gradients import AdasumOfUpdates, Combiner
+from ._gradients import AdasumOfUpdates, Combiner, combining
 from ._keras2 import is_keras_2
 from ._keras2 import wrap as wrap_keras_2
 from .compression import Compression
@@ -127,9 +127,6 @@ def DistributedOptimizer(
         from ..keras._optimizer import wrap
 
         return wrap(optimizer, combiner, backward_passes_per_step, average_aggregated_gradients, name)
-    kind = type(optimizer)
-    wrapped = kind.__new__(type(kind.__name__, (LegacyMixin, kind), {}))
-    wrapped.__dict__.update(optimizer.__dict__)
-    wrapped._rueda_combiner = combiner
+    wrapped = combining(LegacyMixin, optimizer, combiner)
     wrapped._rueda_passes, wrapped._rueda_average_passes = backward_passes_per_step, average_aggregated_gradients
     return wrapped

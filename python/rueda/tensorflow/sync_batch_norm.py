@@ -45,7 +45,9 @@ class SyncBatchNormalization(keras.layers.BatchNormalization):
         if mask is not None:
             count += keras.config.epsilon()  # as Keras does
         mean = total / count
-        centred = inputs - tf.reshape(mean, [1 if i in self._reduction_axes else -1 for i in range(inputs.ndim)])
+        centred = inputs - tf.reshape(
+            mean, [1 if i in self._reduction_axes else -1 for i in range(inputs.ndim)]
+        )
         return mean, self._all_ranks(self._sum(centred, kept, tf.square)) / count
 
     def _all_ranks(self, sums: Any) -> Any:
@@ -59,4 +61,6 @@ class SyncBatchNormalization(keras.layers.BatchNormalization):
 
     def _count(self, inputs: Any, kept: Any) -> Any:
         """How many values each channel has here."""
-        return tf.reduce_sum(tf.ones_like(inputs) if kept is None else tf.cast(kept, inputs.dtype), self._reduction_axes)
+        return tf.reduce_sum(
+            tf.ones_like(inputs) if kept is None else tf.cast(kept, inputs.dtype), self._reduction_axes
+        )

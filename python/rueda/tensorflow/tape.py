@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from .._basics import Average
 from .._process_sets import ProcessSet, global_process_set
-from ._gradients import Combiner
+from ._gradients import Combiner, combining
 from .compression import Compression
 
 
@@ -44,10 +44,7 @@ def DistributedGradientTape(
 ) -> Any:
     """Wraps a tape so that ``gradient()`` gives what all ranks have computed together: their average, sum
     or Adasum. ``register_local_source`` keeps a variable out of it."""
-    kind = type(gradtape)
-    tape = kind.__new__(type(kind.__name__, (TapeMixin, kind), {}))
-    tape.__dict__.update(gradtape.__dict__)
-    tape._rueda_combiner = Combiner(
+    combiner = Combiner(
         op,
         gradient_predivide_factor,
         compression,
@@ -57,7 +54,7 @@ def DistributedGradientTape(
         groups,
         num_groups,
     )
-    return tape
+    return combining(TapeMixin, gradtape, combiner)
 
 
 def PartialDistributedGradientTape(
