@@ -20,9 +20,19 @@ recipe=$folder.recipe
     sed "s|^torch.*|${TEST_TORCH:-&}|; s|^tensorflow.*|${TEST_TENSORFLOW:-&}|" tests/python/requirements.txt; } >"$recipe"
 ! cmp -s "$recipe" "$folder/recipe" || exit 0
 
+# Keras 2 as tf_keras, of the version of TensorFlow. It asks for `tensorflow`, which is large; without it, its
+# tests are skipped.
+install_keras_2() {
+    release=$("$folder/bin/python" -c '
+import importlib.metadata as packages
+print(*packages.version("tensorflow-cpu").split(".")[:2], sep=".")') || return 0
+    "$folder/bin/pip" install -q --no-deps "tf_keras==$release.*" || return 0
+}
+
 log=$folder.log
 rm -rf "$folder"
 if "$python" -m venv "$folder" >"$log" 2>&1 && "$folder/bin/pip" install -q -r "$recipe" >>"$log" 2>&1; then
+    install_keras_2 >>"$log" 2>&1
     mv "$recipe" "$folder/recipe"
 else
     cat "$log" >&2

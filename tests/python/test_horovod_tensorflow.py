@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 
 import pytest
-from ranks import on_ranks
+from ranks import HERE, horovodrun, on_ranks, run_script
 from test_tensorflow import ENV, tf  # noqa: F401
 
 keras = pytest.importorskip("keras")
@@ -14,6 +14,7 @@ import horovod.keras  # noqa: E402
 import horovod.tensorflow as hvd  # noqa: E402
 import horovod.tensorflow.keras  # noqa: E402
 
+SCRIPT_SECONDS = 240
 NAMES = {
     "horovod.tensorflow": """allreduce grouped_allreduce allgather grouped_allgather broadcast broadcast_ alltoall
         reducescatter grouped_reducescatter join size_op rank_op local_rank_op local_size_op process_set_included_op
@@ -49,6 +50,17 @@ def test_names(path: str) -> None:
     module = importlib.import_module(path)
     for name in NAMES[path].split():
         assert hasattr(module, name), name
+
+
+@pytest.mark.parametrize("name", ["tensorflow2_keras.py", "tensorflow2_elastic.py"])
+@pytest.mark.parametrize("keras_2", [False, True])
+def test_scripts(name: str, keras_2: bool) -> None:
+    if keras_2:
+        pytest.importorskip("tf_keras")
+    env = {**ENV, "TF_USE_LEGACY_KERAS": "1"} if keras_2 else ENV
+    ended = run_script(2, HERE / "horovod_scripts" / name, launcher=horovodrun(), env=env, timeout=SCRIPT_SECONDS)
+    assert ended.code == 0, ended
+    assert ended.out.count("done") == 2, ended
 
 
 def test_before_init() -> None:

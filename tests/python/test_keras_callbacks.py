@@ -177,7 +177,8 @@ def test_momentum_correction(correct: bool, nesterov: bool) -> None:
     schedule = hvd.callbacks.LearningRateScheduleCallback(
         0.1, lambda epoch: 1 / (1 + epoch), staircase=False, momentum_correction=correct
     )
-    model.compile(hvd.DistributedOptimizer(keras.optimizers.SGD(0.1, momentum=0.9, nesterov=nesterov)), "mse")
+    optimizer = hvd.DistributedOptimizer(keras.optimizers.SGD(0.3, momentum=0.9, nesterov=nesterov))
+    model.compile(optimizer, "mse")  # the first batch changes its rate, before there are momenta
     model.fit(x, y, 8, epochs=2, shuffle=False, verbose=0, callbacks=[schedule])
     old = 0.1
     for step in range(8):

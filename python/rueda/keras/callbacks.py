@@ -126,8 +126,15 @@ class LearningRateScheduleCallback(keras.callbacks.Callback):
         old, new = _learning_rate(optimizer), self.initial_lr * self.multiplier(epoch)
         optimizer.learning_rate = new
         if self.momentum_correction and old and not math.isclose(new, old, rel_tol=SAME_RATE):
-            self._scale_momenta = self._scale_momenta or _make_scale(_momenta(optimizer))
-            self._scale_momenta(np.float32(new / old))
+            self._correct_momenta(new / old)
+
+    def _correct_momenta(self, factor: float) -> None:
+        if self._scale_momenta is None:
+            momenta = _momenta(self.model.optimizer)
+            if not momenta:  # it has none, or has not made them yet
+                return
+            self._scale_momenta = _make_scale(momenta)
+        self._scale_momenta(np.float32(factor))
 
     def on_epoch_end(self, epoch: int, logs: Optional[Dict[str, Any]] = None) -> None:
         if logs is not None:

@@ -46,7 +46,7 @@ class SyncBatchNormalization(keras.layers.BatchNormalization):
             count += keras.config.epsilon()  # as Keras does
         mean = total / count
         centred = inputs - tf.reshape(
-            mean, [1 if i in self._reduction_axes else -1 for i in range(inputs.ndim)]
+            mean, [1 if i in self._reduction_axes else -1 for i in range(len(inputs.shape))]
         )
         return mean, self._all_ranks(self._sum(centred, kept, tf.square)) / count
 
