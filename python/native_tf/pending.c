@@ -6,16 +6,15 @@
 #include <string.h>
 
 enum {
-    ALIGNMENT = 256, /* at least what TensorFlow asks of a tensor that it does not copy */
-    SETTLE_SECONDS =
-        10, /* for operations that nobody waits for: the other ranks have them, too, or never */
+    ALIGNMENT = 256,    /* at least what TensorFlow asks of a tensor that it does not copy */
+    SETTLE_SECONDS = 10 /* after that the other ranks will hardly have these operations */
 };
 
 /* Operations without a wait: a step has ended early. They keep their tensors until they have ended. */
 static struct {
-    pthread_mutex_t lock;
+    pthread_mutex_t lock, settling;
     pending *first;
-} orphans = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} orphans = {.lock = PTHREAD_MUTEX_INITIALIZER, .settling = PTHREAD_MUTEX_INITIALIZER};
 
 static int code_of(rueda_status status)
 {
@@ -108,19 +107,22 @@ void pending_free(pending *p)
     free(p);
 }
 
-/* Keeps those that have not ended. */
-static void adopt(pending *p)
+/* Takes a list, or one, and frees all that have ended. */
+static void adopt(pending *more)
 {
     pthread_mutex_lock(&orphans.lock);
-    while (p != NULL) {
-        pending *next = p->next;
-        if (p->request == NULL || rueda_poll(p->request)) {
-            pending_free(p);
+    pending **at = &orphans.first;
+    while (*at != NULL)
+        at = &(*at)->next;
+    *at = more;
+    for (at = &orphans.first; *at != NULL;) {
+        pending *p = *at;
+        if (p->request != NULL && !rueda_poll(p->request)) {
+            at = &p->next;
         } else {
-            p->next = orphans.first;
-            orphans.first = p;
+            *at = p->next;
+            pending_free(p);
         }
-        p = next;
     }
     pthread_mutex_unlock(&orphans.lock);
 }
@@ -134,14 +136,18 @@ static pending *take_orphans(void)
     return all;
 }
 
-bool pending_settle(void)
+void pending_settle(void)
 {
+    pthread_mutex_lock(&orphans.settling);
     pending *all = take_orphans();
-    for (pending *p = all; p != NULL; p = p->next)
-        rueda_wait(p->request, SETTLE_SECONDS * 1000);
-    const bool any = all != NULL;
+    bool hopeful = true;
+    for (pending *p = all; p != NULL; p = p->next) {
+        if (hopeful && !p->hopeless)
+            hopeful = rueda_wait(p->request, SETTLE_SECONDS * 1000) != RUEDA_PENDING;
+        p->hopeless = p->hopeless || !hopeful;
+    }
     adopt(all);
-    return any;
+    pthread_mutex_unlock(&orphans.settling);
 }
 
 /* TensorFlow has let go of the handle. */
@@ -149,9 +155,7 @@ static void release(void *data, size_t bytes, void *argument)
 {
     (void)bytes;
     (void)argument;
-    pending *all = take_orphans(), *p = data;
-    p->next = all;
-    adopt(p);
+    adopt(data);
 }
 
 void pending_give(pending *p, TF_OpKernelContext *context, int index)

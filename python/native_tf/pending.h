@@ -17,6 +17,7 @@ typedef struct pending {
     char *error;          /* what it said; NULL: nothing */
     int type;             /* of the only tensor, for an output that the library allocates */
     struct pending *next; /* of those that nobody waits for any more */
+    bool hopeless;        /* it did not end in time */
     int32_t count;
     struct {
         TF_Tensor *input, *output; /* output NULL: the library allocates it */
@@ -39,9 +40,9 @@ void pending_give(pending *p, TF_OpKernelContext *context, int index);
 /* Of a start that gives no handle. NULL is fine. */
 void pending_free(pending *p);
 
-/* Waits, but not for long, until the operations have ended that nobody waits for any more: a step that
- * ended early leaves their names in flight. False: there are none. */
-bool pending_settle(void);
+/* Waits until the operations have ended that nobody waits for any more: a step that ended early leaves their
+ * names in flight, here and on the other ranks. Not for long, and for each only once. */
+void pending_settle(void);
 
 /* Ends the kernel with an error of TensorFlow's class for the status. */
 void fail(TF_OpKernelContext *context, rueda_status status, const char *text);

@@ -153,8 +153,10 @@ static void submit(const start *s, const rueda_options *options, pending *p)
         fine = describe(p, i, s->names[i], &tensors[i], shapes[i]);
     if (fine) {
         rueda_status status = hand_over(s, options, tensors, p);
-        if (status == RUEDA_ERR_DUPLICATE && pending_settle())
+        if (status == RUEDA_ERR_DUPLICATE) {
+            pending_settle();
             status = hand_over(s, options, tensors, p);
+        }
         if (status != RUEDA_OK)
             pending_fail(p, status, rueda_error());
     }
