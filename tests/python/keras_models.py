@@ -8,6 +8,7 @@ import keras
 import numpy as np
 
 import rueda.keras as hvd
+from rueda import _native
 
 BATCH = 8
 
@@ -77,3 +78,10 @@ def compare_with_one_process(
     fit(one, (alone or make)(), x, y, BATCH * hvd.size(), **dict(options))
     same_weights(ours, one, **tolerance)
     return ours
+
+
+def operations(function: Callable[[], Any]) -> int:
+    """How many the engine has done in it."""
+    before = _native.stats()["operations"]
+    function()
+    return int(_native.stats()["operations"] - before)

@@ -122,6 +122,34 @@ def test_metrics_of_training_and_validation() -> None:
 
 
 @on_ranks(2, env=ENV)
+def test_metrics_that_one_rank_has() -> None:
+    _, _, x, y = make_data(2)
+    model = make_model()
+    model.compile(hvd.DistributedOptimizer(keras.optimizers.SGD(0.05)), "mse")
+    validation = {"validation_data": (x, y)} if hvd.rank() == 0 else {}
+    callbacks = [hvd.callbacks.MetricAverageCallback()]
+    got = model.fit(x, y, BATCH, epochs=2, verbose=0, callbacks=callbacks, **validation).history
+    losses = hvd.allgather_object(got["loss"])
+    assert losses[0] == losses[1] and ("val_loss" in got) == (hvd.rank() == 0)
+
+
+@on_ranks(3, env=ENV)
+def test_process_sets() -> None:
+    _, _, x, y = make_data(2)
+    pair = hvd.add_process_set([0, 2])
+    try:
+        model = differing_model()
+        broadcast = hvd.callbacks.BroadcastGlobalVariablesCallback(2, process_set=pair)
+        callbacks = [broadcast, hvd.callbacks.MetricAverageCallback(process_set=pair)]
+        optimizer = hvd.DistributedOptimizer(keras.optimizers.SGD(0.05), process_set=pair)
+        history = fit(model, optimizer, x, y, BATCH, callbacks)
+        weights = hvd.allgather_object((model.get_weights()[0].tolist(), history["loss"]))
+        assert weights[0] == weights[2] and weights[1][0] != weights[0][0] and weights[1][1] != weights[0][1]
+    finally:
+        hvd.remove_process_set(pair)
+
+
+@on_ranks(2, env=ENV)
 def test_ranks_with_different_numbers_of_batches_are_refused() -> None:
     model = make_model()
     model.compile(hvd.DistributedOptimizer(keras.optimizers.SGD(0.05)), "mse")

@@ -20,6 +20,7 @@ from keras_models import (  # noqa: E402
     fit,
     make_data,
     make_model,
+    operations,
     same_weights,
 )
 
@@ -166,7 +167,8 @@ def test_mixed_precision(way: str) -> None:
     assert isinstance(model.optimizer, keras.optimizers.LossScaleOptimizer)
     _, _, x, y = make_data(4)
     part = lambda i: (x[i * BATCH : (i + 1) * BATCH], y[i * BATCH : (i + 1) * BATCH])  # noqa: E731
-    model.train_on_batch(*part(0))
+    counts = operations(lambda: model.train_on_batch(*part(0)))
+    assert counts == (1 if "accumulating" in way else 5), counts  # whether all are finite, and the gradients
     scale = float(model.optimizer.dynamic_scale)
     bad, wanted = part(1)
     model.train_on_batch(bad * np.float32(1e30 if hvd.rank() == 1 else 1), wanted)  # one rank overflows

@@ -18,12 +18,12 @@ from keras_models import (  # noqa: E402
     fit,
     make_data,
     make_model,
+    operations,
     own_part,
     same_weights,
 )
 
 import rueda.keras as hvd  # noqa: E402
-from rueda import _native  # noqa: E402
 
 opt = keras.optimizers
 OPTIMIZERS: Dict[str, Callable[[], Any]] = {
@@ -169,13 +169,6 @@ def test_sparse_gradients(dense: bool) -> None:
 
 
 # ---- Accumulation -----------------------------------------------------------------------------------
-
-
-def operations(function: Callable[[], Any]) -> int:
-    """How many the engine has done in it."""
-    before = _native.stats()["operations"]
-    function()
-    return int(_native.stats()["operations"] - before)
 
 
 @on_ranks(2, env=ENV)

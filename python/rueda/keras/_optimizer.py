@@ -20,7 +20,9 @@ from ..tensorflow._gradients import AdasumOfUpdates, Combiner, scale
 OLDEST = (3, 5)  # before, Keras clipped gradients and accumulated them then
 
 if tuple(int(part) for part in keras.__version__.split(".")[:2]) < OLDEST:
-    raise ImportError(f"rueda's optimizers need Keras 3.5 or newer, not {keras.__version__}: pip install -U keras")
+    raise ImportError(
+        f"rueda's optimizers need Keras 3.5 or newer, not {keras.__version__}: pip install -U keras"
+    )
 
 
 class KerasMixin:

@@ -10,10 +10,9 @@ import tensorflow as tf
 
 from .._basics import rank, size
 from .._process_sets import ProcessSet, global_process_set
-from ..tensorflow import _ops
 from ..tensorflow._gradients import variable_key
 from ..tensorflow._keras_state import shared_state
-from ..tensorflow.functions import broadcast_variables
+from ..tensorflow.functions import allgather_object, broadcast_variables
 from ._which import keras
 
 SAME_RATE = 1e-6  # relative; a learning rate is kept as float32
@@ -37,7 +36,7 @@ class BroadcastGlobalVariablesCallback(keras.callbacks.Callback):
         self._done = False
 
     def on_train_batch_end(self, batch: int, logs: Optional[Dict[str, Any]] = None) -> None:
-        if self._done:
+        if self._done or not self.process_set.included():
             return
         variables = shared_state(self.model, getattr(self.model, "optimizer", None))
         shared = [v for v in variables if variable_key(v) not in self._local]
@@ -48,15 +47,18 @@ class BroadcastGlobalVariablesCallback(keras.callbacks.Callback):
 class MetricAverageCallback(keras.callbacks.Callback):
     """Averages the metrics of an epoch over all ranks, so that others (checkpoints, schedules, logs) see the
     same numbers everywhere; put it before them. All ranks must have the same number of batches in an epoch:
-    where Keras knows it, others are refused at once instead of waiting for ever."""
+    where Keras knows it, others are refused at once instead of waiting for ever. A metric that only some
+    ranks have (as rank 0 may be the one that validates) is averaged over those."""
 
     def __init__(self, device: str = "", process_set: ProcessSet = global_process_set) -> None:
         super().__init__()
         self.process_set = process_set
 
     def on_train_begin(self, logs: Optional[Dict[str, Any]] = None) -> None:
-        own = [(self.params or {}).get("steps") or 0]
-        steps = _ops.allgather(own, name="keras.steps", process_set=self.process_set).numpy().tolist()
+        if not self.process_set.included():
+            return
+        own = (self.params or {}).get("steps") or 0
+        steps = allgather_object(own, name="keras.steps", process_set=self.process_set)
         if len(set(steps) - {0}) > 1:
             raise ValueError(
                 f"the ranks have {steps} batches in an epoch: some would wait for the others' metrics, and these for "
@@ -64,12 +66,13 @@ class MetricAverageCallback(keras.callbacks.Callback):
             )
 
     def on_epoch_end(self, epoch: int, logs: Optional[Dict[str, Any]] = None) -> None:
-        if not logs or self.process_set.size() == 1:
+        if logs is None or not self.process_set.included():
             return
-        names = sorted(name for name, value in logs.items() if np.isscalar(value))
-        values = np.array([float(logs[name]) for name in names], dtype=np.float64)
-        means = _ops.allreduce(values, op=0, name="keras.metrics", process_set=self.process_set).numpy()
-        logs.update({name: float(mean) for name, mean in zip(names, means)})
+        own = {name: float(value) for name, value in logs.items() if np.isscalar(value)}
+        everyones = allgather_object(own, name="keras.metrics", process_set=self.process_set)
+        for name in own:
+            values = [each[name] for each in everyones if name in each]
+            logs[name] = sum(values) / len(values)
 
 
 class LearningRateScheduleCallback(keras.callbacks.Callback):
