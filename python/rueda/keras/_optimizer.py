@@ -10,7 +10,7 @@ so the decision is changed in Keras' class.
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import keras
 
@@ -28,10 +28,11 @@ class KerasMixin:
         """The gradient of this variable stays the rank's own."""
         self._rueda_combiner.keep_local(variable)
 
-    def _backend_apply_gradients(self, grads: List[Any], trainable_variables: List[Any]) -> None:
+    def _filter_empty_gradients(self, grads: List[Any], trainable_variables: List[Any]) -> Tuple[List[Any], List[Any]]:
+        grads, variables = super()._filter_empty_gradients(grads, trainable_variables)  # type: ignore[misc]
         # as an attribute that Keras does not see: it would save the variables with the optimizer
-        object.__setattr__(self, "_rueda_variables", list(trainable_variables))
-        super()._backend_apply_gradients(grads, trainable_variables)  # type: ignore[misc]
+        object.__setattr__(self, "_rueda_variables", list(variables))
+        return grads, variables
 
     def _clip_gradients(self, grads: List[Any]) -> List[Any]:
         if self._rueda_factor != 1.0:
@@ -158,11 +159,14 @@ def _wrap_loss_scale(
 
 
 def _take_state(wrapped: Any, optimizer: Any) -> None:
-    """What the optimizer remembers, by the variables' names: only one of the two may accumulate gradients."""
+    """What the optimizer remembers, by the variables' names, because only one of the two may accumulate
+    gradients, and by their order, because names may be equal."""
     wrapped.build(optimizer._trainable_variables)
     while wrapped is not None:
-        theirs = {variable.name: variable for variable in optimizer._variables}
+        theirs: Dict[str, List[Any]] = {}
+        for variable in optimizer._variables:
+            theirs.setdefault(variable.name, []).append(variable)
         for variable in wrapped._variables:
-            if variable.name in theirs:
-                variable.assign(theirs[variable.name])
+            if theirs.get(variable.name):
+                variable.assign(theirs[variable.name].pop(0))
         wrapped, optimizer = (getattr(each, "inner_optimizer", None) for each in (wrapped, optimizer))

@@ -13,7 +13,7 @@ from .._process_sets import ProcessSet, global_process_set
 from . import _ops
 from .compression import Compression
 
-MAX_NAME = 200  # characters; the engine takes more, but its own words come before
+MAX_NAME = 200  # bytes; the engine takes more, but its own words come before
 
 
 class Combiner:
@@ -127,6 +127,8 @@ class Combiner:
 def variable_key(variable: Any) -> Any:
     """What tells variables apart; Keras' hold TensorFlow's."""
     inner = getattr(variable, "value", variable)
+    if callable(inner):  # it is TensorFlow's
+        inner = variable
     return inner.ref() if hasattr(inner, "ref") else id(variable)
 
 
@@ -140,7 +142,7 @@ def _wire_names(prefix: str, variables: Sequence[Any]) -> List[str]:
     numbers of models before, and one of them may have loaded its model from a file."""
     place = _ops.call_site(prefix)
     labels = ["/".join(re.sub(r"_\d+(?=/|:|$)", "", _label(v)).split("/")[-2:]) for v in variables]
-    return [f"{place}.{i}.{label}"[:MAX_NAME] for i, label in enumerate(labels)]
+    return [f"{place}.{i}.{label}".encode()[:MAX_NAME].decode(errors="ignore") for i, label in enumerate(labels)]
 
 
 def scale(gradient: Any, factor: float) -> Any:
@@ -156,7 +158,8 @@ class AdasumOfUpdates:
     def __init__(self, variables: Sequence[Any], combiner: Combiner) -> None:
         self._variables = [v for v in variables if combiner.is_shared(v)]
         self._combiner = combiner
-        self._before = [tf.identity(tf.convert_to_tensor(v)) for v in self._variables]
+        # the step may write into the memory that a variable's value is read from
+        self._before = [tf.raw_ops.DeepCopy(x=tf.convert_to_tensor(v)) for v in self._variables]
 
     @_ops.as_it_is
     def finish(self) -> List[Any]:

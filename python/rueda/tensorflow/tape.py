@@ -44,10 +44,7 @@ def DistributedGradientTape(
 ) -> Any:
     """Wraps a tape so that ``gradient()`` gives what all ranks have computed together: their average, sum
     or Adasum. ``register_local_source`` keeps a variable out of it."""
-    kind = type(gradtape)
-    tape = kind.__new__(type(kind.__name__, (TapeMixin, kind), {}))
-    tape.__dict__.update(gradtape.__dict__)
-    tape._rueda_combiner = Combiner(
+    combiner = Combiner(
         op,
         gradient_predivide_factor,
         compression,
@@ -57,6 +54,9 @@ def DistributedGradientTape(
         groups,
         num_groups,
     )
+    kind = type(gradtape)
+    tape = kind.__new__(type(kind.__name__, (TapeMixin, kind), {"_rueda_combiner": combiner}))
+    tape.__dict__ = gradtape.__dict__  # both know whether it records: this may be inside of its `with`
     return tape
 
 
