@@ -61,8 +61,8 @@ typedef struct registration {
 
 #define TYPES "{float, double, int32, uint8, int16, int8, int64, bool, bfloat16, uint16, half}"
 #define START_ATTRIBUTES                                                                           \
-    "tensor_names: string", "kind: int", "reduce_op: int", "prescale: float = 1.0",                \
-        "postscale: float = 1.0", "process_set: int = 0", "root: int = 0", "count: int = 1"
+    "tensor_names: string", "kind: int", "reduce_op: int", "prescale_bits: int",                   \
+        "postscale_bits: int", "process_set: int = 0", "root: int = 0", "count: int = 1"
 #define WAIT_ATTRIBUTE "blocks: bool = false"
 
 static const registration registrations[] = {

@@ -44,6 +44,14 @@ void delete_start(void *kernel)
     free(s);
 }
 
+static void refuse_name(const char *name, TF_Status *status)
+{
+    char text[128];
+    snprintf(text, sizeof text, "tensor '%.40s…': a name has at most %d bytes", name,
+             RUEDA_MAX_NAME);
+    tf.SetStatus(status, TF_INVALID_ARGUMENT, text);
+}
+
 /* The names of all tensors come in one string, each followed by a line feed. */
 static void read_names(start *s, TF_OpKernelConstruction *construction, TF_Status *status)
 {
@@ -60,7 +68,7 @@ static void read_names(start *s, TF_OpKernelConstruction *construction, TF_Statu
     for (int32_t i = 0; i < s->count && tf.GetCode(status) == TF_OK; i++) {
         const size_t length = strcspn(from, "\n");
         if (length > RUEDA_MAX_NAME || from[length] == '\0')
-            tf.SetStatus(status, TF_INVALID_ARGUMENT, "a tensor's name is missing or too long");
+            refuse_name(from, status);
         else
             memcpy(s->names[i], from, length);
         from += length + 1;
@@ -68,17 +76,26 @@ static void read_names(start *s, TF_OpKernelConstruction *construction, TF_Statu
     free(text);
 }
 
+/* Attributes of TensorFlow have no type for it: the bits of a double, as an integer. */
+static void read_double(TF_OpKernelConstruction *construction, const char *name, double *value,
+                        TF_Status *status)
+{
+    int64_t bits = 0;
+    tf.OpKernelConstruction_GetAttrInt64(construction, name, &bits, status);
+    memcpy(value, &bits, sizeof bits);
+}
+
 static void read_attributes(start *s, TF_OpKernelConstruction *construction, TF_Status *status)
 {
     int64_t op = 0, set = 0, root = 0, count = 0;
-    float prescale = 1, postscale = 1;
+    double prescale = 1, postscale = 1;
     tf.OpKernelConstruction_GetAttrInt64(construction, "kind", &s->kind, status);
     tf.OpKernelConstruction_GetAttrInt64(construction, "count", &count, status);
     tf.OpKernelConstruction_GetAttrInt64(construction, "reduce_op", &op, status);
     tf.OpKernelConstruction_GetAttrInt64(construction, "process_set", &set, status);
     tf.OpKernelConstruction_GetAttrInt64(construction, "root", &root, status);
-    tf.OpKernelConstruction_GetAttrFloat(construction, "prescale", &prescale, status);
-    tf.OpKernelConstruction_GetAttrFloat(construction, "postscale", &postscale, status);
+    read_double(construction, "prescale_bits", &prescale, status);
+    read_double(construction, "postscale_bits", &postscale, status);
     if (tf.GetCode(status) == TF_OK &&
         (s->kind < 0 || s->kind >= OPERATIONS || count < 1 || count > MAX_GROUP))
         tf.SetStatus(status, TF_INVALID_ARGUMENT, "no such kind or size of operation");

@@ -64,8 +64,6 @@ typedef void tf_free_function(void *data, size_t bytes, void *argument);
     X(void, RegisterKernelBuilder, (const char *name, TF_KernelBuilder *, TF_Status *))            \
     X(void, OpKernelConstruction_GetAttrInt64,                                                     \
       (TF_OpKernelConstruction *, const char *, int64_t *, TF_Status *))                           \
-    X(void, OpKernelConstruction_GetAttrFloat,                                                     \
-      (TF_OpKernelConstruction *, const char *, float *, TF_Status *))                             \
     X(void, OpKernelConstruction_GetAttrBool,                                                      \
       (TF_OpKernelConstruction *, const char *, unsigned char *, TF_Status *))                     \
     X(void, OpKernelConstruction_GetAttrString,                                                    \

@@ -64,12 +64,13 @@ def member_names(name: Optional[str], count: int) -> List[Optional[str]]:
 _unnamed_groups: Dict[Tuple[int, int], Iterator[int]] = {}
 
 
-def group_name(name: Optional[str], process_set: ProcessSet) -> str:
-    """A group is known by its name; one without is numbered by order, like tensors without a name."""
+def group_name(name: Optional[str], process_set: ProcessSet, numbers: int = 1 << 62) -> str:
+    """A group is known by its name; one without is numbered by order, like tensors without a name. After so
+    many ``numbers`` the first comes again."""
     if name is not None:
         return name
     members = (_native.generation(), process_set._require_id())
-    return f"noname.group{next(_unnamed_groups.setdefault(members, itertools.count()))}"
+    return f"noname.group{next(_unnamed_groups.setdefault(members, itertools.count())) % numbers}"
 
 
 def resolve_op(average: Optional[bool], op: Optional[int]) -> int:

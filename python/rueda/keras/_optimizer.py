@@ -171,11 +171,14 @@ def _without_inner(config: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def _take_state(wrapped: Any, optimizer: Any) -> None:
-    """What the optimizer remembers, by the variables' names: only one of the two may accumulate gradients."""
+    """What the optimizer remembers, by the variables' names, because only one of the two may accumulate
+    gradients, and by their order, because names may be equal."""
     wrapped.build(optimizer._trainable_variables)
     while wrapped is not None:
-        theirs = {variable.name: variable for variable in optimizer._variables}
+        theirs: Dict[str, List[Any]] = {}
+        for variable in optimizer._variables:
+            theirs.setdefault(variable.name, []).append(variable)
         for variable in wrapped._variables:
-            if variable.name in theirs:
-                variable.assign(theirs[variable.name])
+            if theirs.get(variable.name):
+                variable.assign(theirs[variable.name].pop(0))
         wrapped, optimizer = (getattr(each, "inner_optimizer", None) for each in (wrapped, optimizer))

@@ -13,7 +13,7 @@ from .._process_sets import ProcessSet, global_process_set
 from . import _ops
 from .compression import Compression
 
-MAX_NAME = 200  # characters; the engine takes more, but its own words come before
+MAX_NAME = 200  # bytes; the engine takes more, but its own words come before
 
 
 class Combiner:
@@ -125,23 +125,26 @@ class Combiner:
 
 
 def combining(mixin: type, instance: Any, combiner: Combiner) -> Any:
-    """The same tape or optimizer, with its state, of a class that the mixin comes before; it keeps name and
-    module, so that what is saved can be loaded without us."""
+    """The same tape or optimizer, of a class that the mixin comes before; it keeps name and module, so that
+    what is saved can be loaded without us. Both have one state: a tape may be wrapped while it records."""
     kind: Any = type(instance)
-    changed = kind.__new__(type(kind.__name__, (mixin, kind), {"__module__": kind.__module__}))
-    changed.__dict__.update(instance.__dict__)
-    changed._rueda_combiner = combiner
+    members = {"__module__": kind.__module__, "_rueda_combiner": combiner}
+    changed = kind.__new__(type(kind.__name__, (mixin, kind), members))
+    object.__setattr__(changed, "__dict__", instance.__dict__)
     return changed
 
 
 def variable_key(variable: Any) -> Any:
     """What tells variables apart; Keras' hold TensorFlow's."""
     inner = getattr(variable, "value", variable)
+    if callable(inner):  # it is TensorFlow's
+        inner = variable
     return inner.ref() if hasattr(inner, "ref") else id(variable)
 
 
 def _label(variable: Any) -> str:
-    return str(getattr(variable, "path", None) or getattr(variable, "name", "") or "")
+    name = str(getattr(variable, "path", None) or getattr(variable, "name", "") or "")
+    return re.sub(r":\d+$", "", name)
 
 
 def _wire_names(prefix: str, variables: Sequence[Any]) -> List[str]:
@@ -150,7 +153,7 @@ def _wire_names(prefix: str, variables: Sequence[Any]) -> List[str]:
     numbers of models before, and one of them may have loaded its model from a file."""
     place = _ops.call_site(prefix)
     labels = ["/".join(re.sub(r"_\d+(?=/|:|$)", "", _label(v)).split("/")[-2:]) for v in variables]
-    return [f"{place}.{i}.{label}"[:MAX_NAME] for i, label in enumerate(labels)]
+    return [f"{place}.{i}.{label}".encode()[:MAX_NAME].decode(errors="ignore") for i, label in enumerate(labels)]
 
 
 def scale(gradient: Any, factor: float) -> Any:
@@ -166,7 +169,8 @@ class AdasumOfUpdates:
     def __init__(self, variables: Sequence[Any], combiner: Combiner) -> None:
         self._variables = [v for v in variables if combiner.is_shared(v)]
         self._combiner = combiner
-        self._before = [tf.identity(tf.convert_to_tensor(v)) for v in self._variables]
+        # the step may write into the memory that a variable's value is read from
+        self._before = [tf.raw_ops.DeepCopy(x=tf.convert_to_tensor(v)) for v in self._variables]
 
     @_ops.as_it_is
     def finish(self) -> List[Any]:

@@ -8,6 +8,7 @@ function's name and its number in it: the same on all ranks, also when one of th
 from __future__ import annotations
 
 import re
+import struct
 import weakref
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
@@ -32,6 +33,9 @@ from .compression import Compression
 
 #: Positions of tensors that travel together; None: each alone.
 Groups = Optional[List[List[int]]]
+
+#: Unnamed eager groups at a time; one for each thread that makes some. TensorFlow keeps a kernel for every name.
+EAGER_GROUPS = 8
 
 _NO_GUARD = 0
 _calls: "weakref.WeakKeyDictionary[Any, Dict[str, int]]" = weakref.WeakKeyDictionary()
@@ -73,11 +77,21 @@ def _refuse_xla() -> None:
 def _guard() -> Any:
     """A number that TensorFlow cannot take for a constant: it would run the start while it optimizes the
     graph, and leave the wait without an operation. A random one, because TensorFlow does not put those in
-    an order, as it does with other stateful operations."""
+    an order, as it does with other stateful operations; with a seed, which is asked for where all must be
+    deterministic."""
     if tf.executing_eagerly():
         return _NO_GUARD
     _refuse_xla()
-    return tf.raw_ops.RandomUniformInt(shape=tf.constant([], tf.int32), minval=0, maxval=1)
+    return tf.raw_ops.RandomUniformInt(shape=tf.constant([], tf.int32), minval=0, maxval=1, seed=1)
+
+
+def _lines(names: Sequence[str]) -> str:
+    return "".join(name.replace("\n", " ") + "\n" for name in names)
+
+
+def _bits(number: float) -> int:
+    """Attributes of TensorFlow have no type for a double."""
+    return int(struct.unpack("<q", struct.pack("<d", number))[0])
 
 
 def _run(
@@ -98,12 +112,12 @@ def _run(
         started, handle = operations.rueda_start(
             tensors=[tensors[i] for i in group],
             guard=guard,
-            tensor_names="".join(f"{names[i]}\n" for i in group),
+            tensor_names=_lines([names[i] for i in group]),
             count=len(group),
             kind=kind,
             reduce_op=op,
-            prescale=scales[0],
-            postscale=scales[1],
+            prescale_bits=_bits(scales[0]),
+            postscale_bits=_bits(scales[1]),
             process_set=number,
             root=root,
         )
@@ -119,11 +133,11 @@ def _sized(kind: int, tensor: Any, name: str, op: int, scales: Tuple[float, floa
         tensor=tensor,
         guard=_guard(),
         splits=tf.zeros([0], tf.int64) if splits is None else tf.cast(splits, tf.int64),
-        tensor_names=f"{name}\n",
+        tensor_names=_lines([name]),
         kind=kind,
         reduce_op=op,
-        prescale=scales[0],
-        postscale=scales[1],
+        prescale_bits=_bits(scales[0]),
+        postscale_bits=_bits(scales[1]),
         process_set=process_set._require_id(),
     )
     return operations.rueda_take(handle=handle, T=tensor.dtype, blocks=tf.executing_eagerly())
@@ -260,7 +274,7 @@ def grouped_allreduce(
     results: List[Any] = list(tensors)
     dense = [i for i, each in enumerate(results) if not isinstance(each, tf.IndexedSlices)]
     if name is None and tf.executing_eagerly():
-        name = group_name(None, process_set)
+        name = group_name(None, process_set, EAGER_GROUPS)
     members = member_names(name, len(results))
     if dense:
         names = [full_name("allreduce", members[i]) for i in dense]

@@ -35,7 +35,8 @@ def broadcast_variables(
     variables = list(variables)
     if not variables:
         return tf.no_op() if not tf.executing_eagerly() else None
-    names = [f"broadcast.variable.{i}" for i in range(len(variables))]
+    place = _ops.call_site("broadcast.variable")
+    names = [f"{place}.{i}" for i in range(len(variables))]
     values = _ops.broadcast_all([tf.convert_to_tensor(v) for v in variables], root_rank, names, process_set)
     assigned = [variable.assign(value) for variable, value in zip(variables, values)]
     if tf.executing_eagerly():
@@ -49,9 +50,12 @@ def broadcast_(
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
 ) -> List[Any]:
-    """The same; gives the variables."""
-    broadcast_variables(variables, root_rank, process_set)
-    return list(variables)
+    """The same; gives the variables, or in a graph their new values."""
+    done = broadcast_variables(variables, root_rank, process_set)
+    if tf.executing_eagerly():
+        return list(variables)
+    with tf.control_dependencies([done]):
+        return [tf.identity(tf.convert_to_tensor(variable)) for variable in variables]
 
 
 def broadcast_object_fn(
