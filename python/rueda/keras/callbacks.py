@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import Any, Callable, Dict, List, Optional, Union
 
 import numpy as np
@@ -68,7 +69,7 @@ class MetricAverageCallback(keras.callbacks.Callback):
     def on_epoch_end(self, epoch: int, logs: Optional[Dict[str, Any]] = None) -> None:
         if logs is None or not self.process_set.included():
             return
-        own = {name: float(value) for name, value in logs.items() if np.isscalar(value)}
+        own = {name: float(value) for name, value in logs.items() if isinstance(value, Real)}
         everyones = allgather_object(own, name="keras.metrics", process_set=self.process_set)
         for name in own:
             values = [each[name] for each in everyones if name in each]
