@@ -35,7 +35,7 @@ static struct {
 bool later_possible(void)
 {
     /* ThreadPoolDevice::ComputeAsync(AsyncOpKernel *, OpKernelContext *, std::function<void()>) */
-    return tf.NewAsyncKernelBuilder != NULL &&
+    return tf.NewAsyncKernelBuilder != NULL && tf.RunAsyncOpKernelDoneCallback != NULL &&
            tf_has("_ZN10tensorflow16ThreadPoolDevice12ComputeAsyncEPNS_13AsyncOpKernelE"
                   "PNS_15OpKernelContextESt8functionIFvvEE");
 }

@@ -58,7 +58,7 @@ def orders_in_a_session() -> None:
     both_orders(run)
 
 
-@on_few_threads(2, 3)
+@on_few_threads(2)
 def test_any_order_with_one_thread() -> None:
     orders_in_a_function()
     orders_in_a_session()
@@ -112,7 +112,7 @@ def check_graphs() -> None:
         assert mapped(tf.range(4.0)).numpy().tolist() == [size * i for i in range(4)]
 
 
-@on_few_threads(2, 3)
+@on_few_threads(2)
 def test_graphs_with_one_thread() -> None:
     check_graphs()
 
