@@ -134,3 +134,12 @@ def test_deterministic_operations(tmp_path: Path) -> None:
     script.write_text(DETERMINISTIC)
     finished = run_script(2, script, env=ENV)
     assert finished.code == 0, finished.err
+
+
+@on_ranks(1, env=ENV)
+def test_a_used_optimizer_keeps_the_state_of_variables_with_equal_names() -> None:
+    variables = [tf.Variable([0.0, 0.0]) for _ in range(2)]
+    optimizer = keras.optimizers.SGD(1.0, momentum=0.9)
+    optimizer.apply([tf.constant([1.0, 1.0]), tf.constant([2.0, 2.0])], variables)
+    wrapped = hvd.DistributedOptimizer(optimizer)
+    assert [m.numpy().tolist() for m in wrapped.momentums] == [[-1.0, -1.0], [-2.0, -2.0]]
