@@ -7,7 +7,8 @@
 
 enum {
     MAX_GROUP = 100000, /* tensors that start together */
-    MAX_TF_DIMS = 254   /* TensorFlow's own limit */
+    MAX_TF_DIMS = 254,  /* TensorFlow's own limit */
+    SHOWN_BYTES = 40    /* of a name that is too long */
 };
 
 /* By the number of TensorFlow's type; -1: cannot be combined. */
@@ -47,7 +48,10 @@ void delete_start(void *kernel)
 static void refuse_name(const char *name, TF_Status *status)
 {
     char text[128];
-    snprintf(text, sizeof text, "tensor '%.40s…': a name has at most %d bytes", name,
+    int shown = (int)strnlen(name, SHOWN_BYTES);
+    while (shown > 0 && ((unsigned char)name[shown] & 0xC0) == 0x80)
+        shown--; /* not into a character of several bytes: Python must be able to read it */
+    snprintf(text, sizeof text, "tensor '%.*s…': a name has at most %d bytes", shown, name,
              RUEDA_MAX_NAME);
     tf.SetStatus(status, TF_INVALID_ARGUMENT, text);
 }

@@ -16,6 +16,7 @@ from .._process_sets import *  # noqa: F401,F403
 from .._process_sets import ProcessSet, global_process_set
 from ..tensorflow import optimizer as _optimizers
 from ..tensorflow import _ops
+from ..tensorflow._gradients import weights_of as _weights_of
 from ..tensorflow.compression import Compression
 from ..tensorflow.functions import allgather_object, broadcast_object, orthogonality
 from . import callbacks, elastic
@@ -60,10 +61,8 @@ def PartialDistributedOptimizer(optimizer: Any, *args: Any, local_layers: Any = 
     """The same for a model with layers that every rank has for itself: their gradients stay local. The
     layers, one or a list, must be built."""
     wrapped = DistributedOptimizer(optimizer, *args, **keywords)
-    layers = [] if local_layers is None else local_layers
-    for layer in layers if isinstance(layers, (list, tuple)) else [layers]:
-        for variable in layer.trainable_weights:
-            wrapped.register_local_var(variable)
+    for variable in _weights_of(local_layers):
+        wrapped.register_local_var(variable)
     return wrapped
 
 

@@ -142,6 +142,12 @@ def variable_key(variable: Any) -> Any:
     return inner.ref() if hasattr(inner, "ref") else id(variable)
 
 
+def weights_of(layers: Any) -> List[Any]:
+    """The variables that are trained of a layer or of a list of them; None has none."""
+    several = layers if isinstance(layers, (list, tuple)) else [layers] if layers is not None else []
+    return [variable for layer in several for variable in layer.trainable_weights]
+
+
 def _label(variable: Any) -> str:
     name = str(getattr(variable, "path", None) or getattr(variable, "name", "") or "")
     return re.sub(r":\d+$", "", name)

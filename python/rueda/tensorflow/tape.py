@@ -85,8 +85,6 @@ def PartialDistributedGradientTape(
         process_set,
         scale_local_gradients,
     )
-    layers = [] if local_layers is None else local_layers
-    for layer in layers if isinstance(layers, (list, tuple)) else [layers]:
-        for variable in layer.trainable_weights:
-            tape.register_local_source(variable)
+    for variable in weights_of(local_layers):
+        tape.register_local_source(variable)
     return tape
