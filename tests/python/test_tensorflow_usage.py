@@ -71,6 +71,20 @@ def test_local_variables_by_either_name() -> None:
 
 
 @on_ranks(2, env=ENV)
+@pytest.mark.parametrize("several", [False, True])
+def test_local_layers_of_a_tape(several: bool) -> None:
+    shared, own = (keras.layers.Dense(1, use_bias=False) for _ in range(2))
+    x = tf.fill([1, 2], hvd.rank() + 1.0)
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(shared(x) + own(x))
+    tape = hvd.PartialDistributedGradientTape(
+        tape, local_layers=[own] if several else own, scale_local_gradients=False
+    )
+    gradients = tape.gradient(loss, [shared.kernel, own.kernel])
+    assert [float(gradient[0, 0]) for gradient in gradients] == [1.5, hvd.rank() + 1.0]
+
+
+@on_ranks(2, env=ENV)
 def test_adasum_of_variables_without_resources() -> None:
     """What ``tf.compat.v1.disable_v2_behavior()`` gives: reading one does not copy it."""
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:

@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-_PATH = os.environ.get("RUEDA_TENSORFLOW_OPS") or os.path.join(os.path.dirname(__file__), "librueda_tf.so")
+_PATH = os.path.join(os.path.dirname(__file__), "librueda_tf.so")
 
 
 def _load() -> Any:
