@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from .._basics import Average
 from .._process_sets import ProcessSet, global_process_set
-from ._gradients import Combiner, weights_of
+from ._gradients import Combiner, combining, weights_of
 from .compression import Compression
 
 
