@@ -1,8 +1,9 @@
 /* background.c: the thread that drives while callers compute.
  *
- * Waking a thread costs more than a small operation. So after some activity the thread naps for a
- * while before it really sleeps: a caller that submits and then waits need not wake it, and if the
- * caller does not wait, the thread looks by itself within a nap.
+ * Waking a thread costs more than a small operation. So after some activity the thread naps
+ * before it really sleeps: a caller that submits and then waits need not wake it, and if the
+ * caller does not wait, the thread looks by itself after the nap. One nap, no more: each look takes the
+ * core, and its caches, from whoever computes on it.
  */
 #include "engine/engine.h"
 
@@ -11,7 +12,7 @@
 enum { BACKGROUND_AWAKE, BACKGROUND_NAPPING, BACKGROUND_ASLEEP };
 
 #define NAP_NS 50000
-#define NAPS_BEFORE_SLEEP 40
+#define NAPS_BEFORE_SLEEP 1
 #define SLEEP_NS UINT64_C(60000000000)
 #define AWAY_NS                                                                                    \
     UINT64_C(5000000) /* with a network: a waiter drives; nobody tells us when it goes */

@@ -10,7 +10,7 @@
 #define ASK_SPIN_NS UINT64_C(5000000)      /* … as MPI's own waits do, on a core of its own … */
 #define ASK_YIELD_NS UINT64_C(100000000)   /* … and then among others */
 #define DOZE_NS 50000                      /* a background driver looks again by itself … */
-#define DOZES_BEFORE_SLEEP 40              /* … so often, then it must be woken */
+#define DOZES_BEFORE_SLEEP 1               /* … so often, then it must be woken */
 #define DEAR_YIELD_NS 500000               /* someone else has the core, and none of us … */
 #define PAUSE_AFTER_YIELD 32               /* … so many times as long we sleep instead, … */
 #define PAUSE_MOST_NS UINT64_C(2000000000) /* … at most so long */
