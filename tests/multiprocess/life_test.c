@@ -55,7 +55,8 @@ static void start_again_and_again(int rank, int size, const void *argument)
         }
     }
     CHECK_EQUAL(count_entries("/proc/self/fd"), descriptors);
-    CHECK_EQUAL(count_entries("/proc/self/task"), threads);
+    /* a thread that was joined may be listed for another moment */
+    CHECK(count_entries("/proc/self/task") <= threads + 1);
     CHECK(count_entries("/proc/self/map_files") <= mappings + 5);
 }
 
