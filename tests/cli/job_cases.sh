@@ -388,14 +388,14 @@ fake_torch() {
 
 case_version_is_installed_once() {
     fake_torch
-    expect 0 "$rueda" run job.yaml --no-prefix
-    equal "$(grep -c "^9.9.9 $PWD/$envs/torch-9.9.9-py" out)" 2
+    expect 0 "$rueda" run job.yaml
+    equal "$(grep -c "^\[[01]\]: 9.9.9 $PWD/$envs/torch-9.9.9-py" out)" 2
     contains err 'preparing torch==9.9.9'
     contains err 'torch==9.9.9 is ready'
     rm -r wheels
-    expect 0 "$rueda" run job.yaml --no-prefix
+    expect 0 "$rueda" run job.yaml
     [ ! -s err ] || fail "it was prepared again"
-    equal "$(grep -c '^9.9.9' out)" 2
+    equal "$(grep -c '^\[[01]\]: 9.9.9' out)" 2
 }
 
 # The program and its Python package as a wheel installs them.
