@@ -72,6 +72,7 @@ static int call(const bench_data *d)
 {
     const MPI_Datatype type = type_of(d->dtype);
     const int in = (int)d->in_count, share = (int)(d->in_count / (uint64_t)d->size);
+    const int out = (int)d->out_count;
     switch (d->collective) {
     case PLAN_ALLREDUCE:
         return MPI_Allreduce(MPI_IN_PLACE, d->input, in, type, op_of(d->op), MPI_COMM_WORLD);
@@ -84,6 +85,12 @@ static int call(const bench_data *d)
     case PLAN_REDUCESCATTER:
         return MPI_Reduce_scatter_block(d->input, d->output, share, type, op_of(d->op),
                                         MPI_COMM_WORLD);
+    case PLAN_REDUCE_TO_ROOT:
+        return MPI_Reduce(d->input, d->output, in, type, op_of(d->op), 0, MPI_COMM_WORLD);
+    case PLAN_GATHER:
+        return MPI_Gather(d->input, in, type, d->output, in, type, 0, MPI_COMM_WORLD);
+    case PLAN_SCATTER:
+        return MPI_Scatter(d->input, out, type, d->output, out, type, 0, MPI_COMM_WORLD);
     default:
         return MPI_Barrier(MPI_COMM_WORLD);
     }

@@ -5,22 +5,27 @@
 set(RUEDA_BUNDLED)
 option(RUEDA_ARCHIVES "Let a wheel take other libraries in as archives where it can" ON)
 
-# Whether all of an archive can become a part of a library that, as ours, keeps its names to itself.
-function(rueda_fits_shared archive result)
-    if(NOT DEFINED ${result})
-        file(WRITE ${PROJECT_BINARY_DIR}/nothing.c "extern int nothing;\n")
-        try_compile(${result} ${PROJECT_BINARY_DIR}/fits SOURCES ${PROJECT_BINARY_DIR}/nothing.c
-            LINK_OPTIONS -shared -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/rueda.map
-            -Wl,-z,text -Wl,--whole-archive ${archive} -Wl,--no-whole-archive)
+# Whether all of an archive can become a part of a library that, as ours, keeps its names to itself; or, for
+# one that the program alone uses, a part of a program.
+function(rueda_fits archive result for)
+    if(DEFINED ${result})
+        return()
     endif()
+    set(options -Wl,--whole-archive ${archive} -Wl,--no-whole-archive -lm)
+    if(NOT for STREQUAL "PROGRAM")
+        list(PREPEND options -shared -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/rueda.map -Wl,-z,text)
+    endif()
+    file(WRITE ${PROJECT_BINARY_DIR}/nothing.c "int main(void) { return 0; }\n")
+    try_compile(${result} ${PROJECT_BINARY_DIR}/fits SOURCES ${PROJECT_BINARY_DIR}/nothing.c
+        LINK_OPTIONS ${options})
 endfunction()
 
-# rueda_find_library(VARIABLE name): sets it as find_library does.
+# rueda_find_library(VARIABLE name [PROGRAM]): sets it as find_library does. PROGRAM: the program alone uses it.
 macro(rueda_find_library variable name)
     if(RUEDA_PYTHON AND RUEDA_ARCHIVES)
         find_library(${variable}_ARCHIVE lib${name}.a)
         if(${variable}_ARCHIVE)
-            rueda_fits_shared(${${variable}_ARCHIVE} ${variable}_FITS)
+            rueda_fits(${${variable}_ARCHIVE} ${variable}_FITS "${ARGN}")
         endif()
     endif()
     if(${variable}_FITS)

@@ -14,6 +14,7 @@
 #
 # threads     also with ThreadSanitizer
 # again       a test in one more form, which runs no other code: not with sanitizers
+# not_asan    another form of it, or another test, runs the same code with AddressSanitizer
 # long        takes minutes: only by `make test-long`
 # waits       mostly sleeps: two of them share a processor
 
@@ -54,7 +55,7 @@ function(rueda_read_test_comment source prefix)
     string(REGEX MATCH "ranks=([0-9,]+)" found "${line}")
     string(REPLACE "," ";" ranks "${CMAKE_MATCH_1}")
     set(${prefix}_RANKS "${ranks}" PARENT_SCOPE)
-    string(REGEX MATCHALL "threads|waits" labels "${line}")
+    string(REGEX MATCHALL "threads|waits|not_asan" labels "${line}")
     set(${prefix}_LABELS "${labels}" PARENT_SCOPE)
 endfunction()
 
@@ -69,6 +70,9 @@ function(rueda_add_test_file source)
     target_link_libraries(${name} PRIVATE $<TARGET_NAME_IF_EXISTS:rueda_jobs> rueda_internal
         ${CMOCKA_LIBRARY})
     rueda_read_test_comment(${source} comment)
+    if(threads IN_LIST comment_LABELS)
+        add_dependencies(threads_tests ${name})
+    endif()
     set(common TIMEOUT "${comment_TIMEOUT}" LABELS ${folder} ${comment_LABELS})
     if(NOT comment_RANKS)
         rueda_test(NAME ${name} ${common} COMMAND ${name})
@@ -80,6 +84,8 @@ function(rueda_add_test_file source)
 endfunction()
 
 function(rueda_add_all_tests)
+    add_custom_target(threads_tests) # what the tier with ThreadSanitizer needs
+    add_dependencies(threads_tests rueda_program)
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS src/*_test.c)
     if(NOT TARGET rueda_jobs)
         list(FILTER sources EXCLUDE REGEX "/cli/(job_file|submit)/")

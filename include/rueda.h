@@ -33,6 +33,10 @@
  * request that has ended, with whatever status, gives its memory back: nobody touches it any more, also
  * when other ranks have died, stopped or not yet heard of the end.
  *
+ * Versions. Structures begin with their size, so that they can grow. A program that was built with an older
+ * header gives a smaller one, and what is missing in it has its default; one that was built with a newer
+ * header works as long as it leaves the fields that this library does not know at 0.
+ *
  * Errors. Every function that can fail returns a rueda_status; rueda_error() then has a sentence
  * that names the rank, the tensor and what to do. Output parameters are set only on success.
  */
@@ -64,24 +68,24 @@ extern "C" {
 
 /* ---- Status ---------------------------------------------------------------------------------- */
 
-/* name, value, what must be rebuilt after it (operation, group, process), sentence.
- * Every other list of statuses comes from this one. */
+/* name, value, scope (see rueda_scope), sentence. Every other list of statuses comes from this one. */
 #define RUEDA_STATUS_LIST(X)                                                                       \
-    X(OK, 0, operation, "success")                                                                 \
-    X(PENDING, 1, operation, "the request is still pending")                                       \
-    X(ERR_ARGUMENT, 2, operation, "an argument is not valid")                                      \
-    X(ERR_DUPLICATE, 3, operation, "a tensor of this name is already in flight")                   \
-    X(ERR_MISMATCH, 4, operation, "the ranks disagree about a tensor")                             \
-    X(ERR_STATE, 5, process, "the library is not in the state this call needs")                    \
-    X(ERR_MEMORY, 6, operation, "out of memory")                                                   \
-    X(ERR_SYSTEM, 7, process, "the operating system refused")                                      \
-    X(ERR_CONFIG, 8, process, "a setting is not valid, or differs between ranks")                  \
-    X(ERR_SHUTDOWN, 9, group, "the job was shut down")                                             \
-    X(ERR_PEER, 10, group, "another rank was lost")                                                \
-    X(ERR_STALLED, 11, group, "some ranks did not submit in time")                                 \
-    X(ERR_TIMEOUT, 12, group, "a time limit has passed")                                           \
-    X(ERR_JOINED, 13, operation, "a rank has joined; only allreduce works now")                    \
-    X(ERR_INTERNAL, 14, process, "a defect in rueda")
+    X(OK, 0, OPERATION, "success")                                                                 \
+    X(PENDING, 1, OPERATION, "the request is still pending")                                       \
+    X(ERR_ARGUMENT, 2, OPERATION, "an argument is not valid")                                      \
+    X(ERR_DUPLICATE, 3, OPERATION, "a tensor of this name is already in flight")                   \
+    X(ERR_MISMATCH, 4, OPERATION, "the ranks disagree about a tensor")                             \
+    X(ERR_STATE, 5, PROCESS, "the library is not in the state this call needs")                    \
+    X(ERR_MEMORY, 6, OPERATION, "out of memory")                                                   \
+    X(ERR_SYSTEM, 7, PROCESS, "the operating system refused")                                      \
+    X(ERR_CONFIG, 8, PROCESS, "a setting is not valid, or differs between ranks")                  \
+    X(ERR_SHUTDOWN, 9, JOB, "the job was shut down")                                               \
+    X(ERR_PEER, 10, JOB, "another rank was lost")                                                  \
+    X(ERR_STALLED, 11, JOB, "some ranks did not submit in time")                                   \
+    X(ERR_TIMEOUT, 12, JOB, "a time limit has passed")                                             \
+    X(ERR_JOINED, 13, OPERATION, "a rank has joined; only allreduce works now")                    \
+    X(ERR_INTERNAL, 14, PROCESS, "a defect in rueda")                                              \
+    X(ERR_INTERRUPTED, 15, OPERATION, "the caller was interrupted while it waited")
 
 typedef enum rueda_status {
 #define RUEDA_STATUS_ENUM(name, value, scope, sentence) RUEDA_##name = (value),
@@ -95,6 +99,16 @@ RUEDA_API const char *rueda_error(void);
 /* The name of a status ("RUEDA_ERR_MISMATCH") and its general sentence. Never NULL, static. */
 RUEDA_API const char *rueda_status_name(rueda_status status);
 RUEDA_API const char *rueda_status_sentence(rueda_status status);
+
+/* What an error has ended, so what a program that wants to go on must do anew. OPERATION: the operation
+ * alone; all others go on. JOB: the job, on all ranks: shut down, and perhaps init again. PROCESS: this
+ * process, or what it was started with, is not as the call needs it; also for a value that is no status. */
+typedef enum rueda_scope {
+    RUEDA_SCOPE_OPERATION = 0,
+    RUEDA_SCOPE_JOB = 1,
+    RUEDA_SCOPE_PROCESS = 2
+} rueda_scope;
+RUEDA_API rueda_scope rueda_status_scope(rueda_status status);
 
 /* "0.1.0"; static. May be called before rueda_init. */
 RUEDA_API const char *rueda_version(void);
@@ -125,10 +139,13 @@ typedef enum rueda_dtype {
 RUEDA_API const char *rueda_dtype_name(rueda_dtype dtype);
 RUEDA_API size_t rueda_dtype_bytes(rueda_dtype dtype);
 
-/* How allreduce and reducescatter combine. AVERAGE divides the sum by the size of the set (integers
+/* How allreduce, reduce and reducescatter combine. AVERAGE divides the sum by the size of the set (integers
  * are divided in double and truncated toward zero). BOOL: sum and max are "or", product and min are
- * "and"; it has no average. ADASUM is for F16, BF16, F32 and F64 in allreduce: orthogonal vectors
- * add, parallel ones average, by the binary tree over the ranks of the set. */
+ * "and"; it has no average. ADASUM is for F16, BF16, F32 and F64 in allreduce, for any number of
+ * ranks: orthogonal vectors add, parallel ones average over all ranks that have something, by the
+ * binary tree over the ranks of the set. Two blocks of it, a of n ranks and b of m, become
+ *  a·(1 − n/(n+m) · a·b/|a|²) + b·(1 − m/(n+m) · a·b/|b|²)
+ * where ranks whose tensor has the squared norm 0 are not counted; docs/concepts/adasum.md. */
 #define RUEDA_OP_LIST(X)                                                                           \
     X(AVERAGE, 0, "average")                                                                       \
     X(SUM, 1, "sum")                                                                               \
@@ -148,7 +165,7 @@ RUEDA_API const char *rueda_op_name(rueda_op op); /* "?" for a value that is non
 typedef enum rueda_device { RUEDA_HOST = 0, RUEDA_CUDA = 1 } rueda_device;
 
 /* A tensor: where it lies and how it is called. Contiguous, row-major. `output` NULL means in
- * place for allreduce and broadcast, and "the library provides the memory" for operations whose
+ * place for allreduce, reduce and broadcast, and "the library provides the memory" for operations whose
  * output has another size (see rueda_take_output). Only RUEDA_HOST is supported so far; the other
  * fields of a device are there so that the structure need not change. */
 typedef struct rueda_tensor {
@@ -156,6 +173,7 @@ typedef struct rueda_tensor {
     const char *name;     /* the same on all ranks; NULL: numbered by order of submission */
     void *input;          /* read; also written when output is NULL and the operation is in place */
     void *output;         /* written, or NULL */
+    size_t output_bytes;  /* room at output; a result that needs more is an error */
     rueda_dtype dtype;    /* */
     int32_t ndim;         /* 0 is a scalar of one element */
     const int64_t *shape; /* ndim extents */
@@ -171,24 +189,24 @@ typedef struct rueda_tensor {
 #define RUEDA_COMPOUND(type) (type)
 #endif
 
-/* A host tensor, in place. Assign .output afterwards for an operation that is not in place. */
+/* A host tensor, in place. For an operation that is not, assign .output and .output_bytes afterwards. */
 #define RUEDA_TENSOR(name_, data_, dtype_, ndim_, shape_)                                          \
     RUEDA_COMPOUND(rueda_tensor)                                                                   \
     {                                                                                              \
-        sizeof(rueda_tensor), (name_), (data_), NULL, (dtype_), (ndim_), (shape_), RUEDA_HOST, 0,  \
-            NULL, NULL                                                                             \
+        sizeof(rueda_tensor), (name_), (data_), NULL, 0, (dtype_), (ndim_), (shape_), RUEDA_HOST,  \
+            0, NULL, NULL                                                                          \
     }
 
 /* How to combine. NULL instead of options means RUEDA_OPTIONS(RUEDA_AVERAGE). */
 typedef struct rueda_options {
     size_t struct_size;    /* sizeof(rueda_options) of the caller */
-    rueda_op op;           /* allreduce, reducescatter */
+    rueda_op op;           /* allreduce, reduce, reducescatter */
     double prescale;       /* each input is multiplied by it first */
     double postscale;      /* the result is multiplied by it */
     int32_t process_set;   /* RUEDA_GLOBAL_SET or what rueda_add_process_set gave */
-    int32_t root;          /* broadcast: the *global* rank that has the data */
+    int32_t root;          /* broadcast, reduce, gather, scatter: a *global* rank of the set */
     int32_t priority;      /* larger goes first; front ends give the first layers the largest */
-    const int64_t *splits; /* alltoall: rows for each rank of the set; NULL: even */
+    const int64_t *splits; /* alltoall, scatter: rows for each rank of the set; NULL: even */
 } rueda_options;
 
 #define RUEDA_GLOBAL_SET 0
@@ -210,6 +228,10 @@ typedef struct rueda_init_options {
                                         must have MPI_THREAD_MULTIPLE: its ranks are the job, in its
                                         order. Read, duplicated, never freed. NULL: the environment
                                         says who we are */
+    int (*interrupted)(void *);   /* asked by the waiting thread, some hundred times a second at
+                                        most, while rueda_init or a function for process sets blocks;
+                                        not 0: it ends with ERR_INTERRUPTED. NULL: nobody is asked */
+    void *interrupted_argument;   /* for it; both must stay valid until rueda_shutdown */
 } rueda_init_options;
 
 /* Joins the job that the environment describes (`rueda run` and mpirun set it), or a communicator; a
@@ -217,7 +239,8 @@ typedef struct rueda_init_options {
  * RUEDA_START_TIMEOUT seconds. The sets asked for get the ids 1, 2, … in their order. May be called again
  * after rueda_shutdown; all ranks then form a new generation. Not thread-safe against itself and
  * rueda_shutdown.
- * ERR_STATE: already initialised. ERR_CONFIG: a setting is wrong or differs between ranks. */
+ * ERR_STATE: already initialised. ERR_CONFIG: a setting is wrong or differs between ranks.
+ * ERR_INTERRUPTED: see the options; those who wait for this rank get ERR_PEER at once. */
 RUEDA_API rueda_status rueda_init(const rueda_init_options *options);
 
 /* Leaves the job. Operations that all ranks have agreed on are finished first; other requests, here
@@ -241,7 +264,8 @@ RUEDA_API int rueda_is_homogeneous(void); /* 1: the same number of ranks on ever
 
 /* Makes a set of global ranks; sorted, without repetition. Every rank of the *job* must call it
  * with the same list, in any order with other operations; blocks until all have. ERR_ARGUMENT: a
- * rank is out of range or repeated, or the set exists already. ERR_MEMORY: RUEDA_MAX_SETS. */
+ * rank is out of range or repeated, or the set exists already. ERR_MEMORY: RUEDA_MAX_SETS.
+ * ERR_INTERRUPTED: nobody waits for it any more, but it is made all the same when all have called. */
 RUEDA_API rueda_status rueda_add_process_set(const int32_t *ranks, int32_t count, int32_t *set);
 
 /* Ends a set on every rank of the job (all must call it). Its pending requests end with
@@ -262,11 +286,13 @@ RUEDA_API int rueda_set_ranks(int32_t set, int32_t *ranks, int32_t capacity);
 typedef struct rueda_request rueda_request;
 
 /* Every operation returns at once and sets *request, or, if `request` is NULL, waits without a time
- * limit and returns the final status. Status of the call itself: ERR_STATE (not initialised, or the
- * caller is not in the set), ERR_ARGUMENT, ERR_DUPLICATE, ERR_MEMORY, or what the job has ended with
- * (ERR_PEER, ERR_STALLED, ERR_SHUTDOWN); nothing was submitted then.
- * Final status: OK, ERR_MISMATCH (the ranks disagree; all ranks get the same sentence), ERR_JOINED,
- * ERR_SHUTDOWN, ERR_PEER, ERR_STALLED. After an error the content of the output is undefined. */
+ * limit and returns the final status; allgather, alltoall, reducescatter, scatter and, on its root, gather
+ * then need an `output`, since nobody could take another one. Status of the call itself: ERR_STATE (not
+ * initialised, or the caller is not in the set), ERR_ARGUMENT, ERR_DUPLICATE, ERR_MEMORY, or what the job
+ * has ended with (ERR_PEER, ERR_STALLED, ERR_SHUTDOWN); nothing was submitted then.
+ * Final status: OK, ERR_MISMATCH (the ranks disagree; all ranks get the same sentence), ERR_ARGUMENT (the
+ * result does not fit into output_bytes of this rank; the others have theirs), ERR_JOINED, ERR_SHUTDOWN,
+ * ERR_PEER, ERR_STALLED. After an error the content of the output is undefined. */
 
 /* Combines element by element; every rank gets the result. Shapes must agree. */
 RUEDA_API rueda_status rueda_allreduce(const rueda_tensor *tensor, const rueda_options *options,
@@ -296,13 +322,37 @@ RUEDA_API rueda_status rueda_alltoall(const rueda_tensor *tensor, const rueda_op
 RUEDA_API rueda_status rueda_reducescatter(const rueda_tensor *tensor, const rueda_options *options,
                                            rueda_request **request);
 
+/* The following have one root, which all ranks must name alike (else ERR_MISMATCH); one that is not in the set
+ * is ERR_ARGUMENT. All ranks of the set must call them. */
+
+/* Combines like allreduce, but only the root gets the result: in `output`, or in place if that is NULL. On the
+ * other ranks the input is left as it is and `output` is not looked at. Shapes must agree. Not for ADASUM. */
+RUEDA_API rueda_status rueda_reduce(const rueda_tensor *tensor, const rueda_options *options,
+                                    rueda_request **request);
+
+/* Concatenates the ranks' tensors like allgather, but only the root gets them. On the other ranks `output` is
+ * not written, and rueda_take_output gives a tensor without rows. First dimensions may differ. */
+RUEDA_API rueda_status rueda_gather(const rueda_tensor *tensor, const rueda_options *options,
+                                    rueda_request **request);
+
+/* Gives each rank its rows of the root's tensor: splits[i] of them to rank i of the set, in order; without
+ * splits the first (rows % size) ranks get one row more, as in reducescatter. The root's tensor and splits
+ * count alone. The other ranks give name, type and shape, of which the first dimension is not looked at (the
+ * others must agree), nor are `input` and splits; the output tells how many rows came. The root gets its rows
+ * in its output, too. A scalar is ERR_ARGUMENT. */
+RUEDA_API rueda_status rueda_scatter(const rueda_tensor *tensor, const rueda_options *options,
+                                     rueda_request **request);
+
 /* Ends when all ranks of the set have called it. */
 RUEDA_API rueda_status rueda_barrier(int32_t process_set, rueda_request **request);
 
 /* "I have no more data": until all ranks of the job have joined, this rank takes part in every
  * allreduce of the global set with neutral values (zeros for sum, average and adasum), while
- * AVERAGE still divides by the full size; other operations end with ERR_JOINED. Ends when all have
- * joined; rueda_last_joined then tells who came last. */
+ * AVERAGE still divides by the full size and ADASUM counts the others alone; other operations end
+ * with ERR_JOINED. What this rank submits meanwhile waits until the join has ended. It ends when all
+ * have joined; rueda_last_joined then tells who came last. Afterwards everything works as before the
+ * join: broadcast from that rank what all need alike (it has seen the most data), and go on or shut
+ * down. ERR_DUPLICATE: a join of this rank is pending. */
 RUEDA_API rueda_status rueda_join(rueda_request **request);
 RUEDA_API int rueda_last_joined(void); /* -1 before the first join has ended */
 
@@ -323,8 +373,10 @@ RUEDA_API rueda_status rueda_wait_all(rueda_request *const *requests, size_t cou
  * on, so the tensor's memory must stay valid until rueda_shutdown. */
 RUEDA_API void rueda_request_free(rueda_request *request);
 
-/* Output that the library allocated (allgather, alltoall, reducescatter without `output`). */
+/* The result of an allgather, alltoall, reducescatter, gather or scatter; `output` of the tensor, or memory
+ * that the library has allocated. Start from RUEDA_OUTPUT. */
 typedef struct rueda_output {
+    size_t struct_size;            /* sizeof(rueda_output) of the caller */
     void *data;                    /* free with rueda_output_free */
     size_t bytes;                  /* */
     int32_t ndim;                  /* */
@@ -334,9 +386,15 @@ typedef struct rueda_output {
     int32_t owned;                 /* 1: data is freed by rueda_output_free */
 } rueda_output;
 
+#define RUEDA_OUTPUT                                                                               \
+    RUEDA_COMPOUND(rueda_output)                                                                   \
+    {                                                                                              \
+        sizeof(rueda_output), NULL, 0, 0, {0}, 0, NULL, 0                                          \
+    }
+
 /* Hands the output of an ended request over; works once. With an `output` given by the caller,
  * `data` is that pointer and is not the library's to free (rueda_output_free knows). ERR_STATE: not
- * ended, ended with an error, or taken before. */
+ * ended, ended with an error, or taken before. ERR_ARGUMENT: no request, or an output without its size. */
 RUEDA_API rueda_status rueda_take_output(rueda_request *request, rueda_output *output);
 RUEDA_API void rueda_output_free(rueda_output *output);
 
@@ -362,6 +420,8 @@ typedef struct rueda_stats {
     uint64_t announcements;    /* tensors that had to be described in full */
     uint64_t sleeps;           /* times this rank slept while waiting for others */
     double orthogonality;      /* of the last Adasum operations, weighted by norm; NaN: none yet */
+    double workers_worth;      /* orthogonality × ranks whose tensors were not zero: about how many
+                                  ranks' steps added up; likewise */
 } rueda_stats;
 
 RUEDA_API rueda_status rueda_get_stats(rueda_stats *stats);
@@ -385,8 +445,8 @@ RUEDA_API rueda_status rueda_timeline_stop(void);
 
 /* Orthogonality of the last Adasum of a tensor: ‖combined‖² / Σ‖gᵢ‖². 1: the gradients were
  * orthogonal, every worker added something of its own; 1/size: all were equal, one worker would
- * have done; opposed gradients give less. NULL is the whole of the last operations, as in
- * rueda_stats. ERR_ARGUMENT: no Adasum of that name has ended yet, or its name is no longer among
+ * have done; opposed gradients give less, and ranks whose gradient is zero are not there. NULL is the
+ * whole of the last operations, as in rueda_stats. ERR_ARGUMENT: no Adasum of that name has ended yet, or its name is no longer among
  * the RUEDA_CACHE_CAPACITY that are remembered. */
 RUEDA_API rueda_status rueda_orthogonality(const char *name, double *value);
 

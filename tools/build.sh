@@ -1,5 +1,6 @@
 #!/bin/sh
-# build.sh PRESET [CMAKE OPTIONS...]: configures and builds build/PRESET, quietly unless it fails.
+# build.sh PRESET [CMAKE OPTIONS...]: configures and builds build/PRESET, quietly unless it fails. BUILD_TARGET
+# in the environment: not all of it.
 set -eu
 cd "$(dirname "$0")/.."
 tools/deps.sh
@@ -14,4 +15,4 @@ mkdir -p "build/$preset"
 log=build/$preset/configure.log
 cmake --preset "$preset" "$@" >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
 log=build/$preset/build.log
-cmake --build "build/$preset" -j "$(nproc)" >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
+cmake --build "build/$preset" -j "$(nproc)" --target "${BUILD_TARGET:-all}" >"$log" 2>&1 || { cat "$log" >&2; exit 1; }

@@ -36,6 +36,7 @@ need build-essential cc --version
 need build-essential make --version
 need cmake cmake --version
 need libsodium-dev header sodium.h
+need libjansson-dev header jansson.h
 # Without it there are no job files.
 want libyaml-dev header yaml.h
 # Without it the launcher takes every processor for a core.
@@ -60,7 +61,7 @@ if [ "${1:-}" = test ]; then
     # The Slurm of its tests.
     want slurmctld test -x /usr/sbin/slurmctld
     want slurmd test -x /usr/sbin/slurmd
-    want slurm-client srun --version
+    want slurm-client test -x /usr/bin/srun
     want munge test -x /usr/sbin/munged
     # Tests of JSON, of the schema and of Python environments are skipped where these are missing.
     want python3 module json
@@ -71,6 +72,8 @@ if [ "${1:-}" = test ]; then
     # The MPI transport is built and tested for those that are there.
     want "openmpi-bin libopenmpi-dev" mpicc.openmpi --version
     want "mpich libmpich-dev" mpicc.mpich --version
+    # Long tests compare the interface with the last release.
+    want abigail-tools abidiff --version
     # The format check is skipped where only this is missing.
     want clang-format clang-format --version
     # Fuzzers are skipped without these, and not every system calls them so.

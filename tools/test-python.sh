@@ -7,7 +7,8 @@ tools/deps.sh wheel || exit 77
 venv=${TEST_VENV:-build/venv}
 tools/python-env.sh "$venv" || exit $?
 python=$venv/bin/python
+case $python in /*) ;; *) python=$PWD/$python ;; esac
 case " $*" in *" tests/"*) ;; *) set -- tests/python "$@" ;; esac
-PYTHON=$PWD/$python tools/wheel.sh
+PYTHON=$python tools/wheel.sh
 $python -m pip install -q --no-deps --force-reinstall dist/rueda-[0-9]*.whl dist/rueda_horovod-*.whl
 exec $python -m pytest --timeout 600 --durations 10 "$@"

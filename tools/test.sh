@@ -37,7 +37,7 @@ fixed_addresses() {
     fi
 }
 threads() {
-    tools/build.sh tsan && fixed_addresses ctest --preset tsan -j "$jobs"
+    BUILD_TARGET=threads_tests tools/build.sh tsan && fixed_addresses ctest --preset tsan -j "$jobs"
 }
 
 # The oldest TensorFlow with Keras 3; torch is not needed there.
@@ -49,7 +49,9 @@ older_tensorflow() {
 
 if [ "${1:-}" = long ]; then
     step "long tests, release" suite release long
+    step "Python, long tests" tools/test-python.sh -m long
     step "Python, TensorFlow 2.16" older_tensorflow
+    step "programs built with the last release still run" tools/abi.sh
 else
     step "all tests, release" suite release
     step "all tests, AddressSanitizer and UndefinedBehaviorSanitizer" suite asan

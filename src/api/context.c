@@ -1,9 +1,12 @@
 /* context.c: rueda_init, rueda_shutdown and who we are. */
 #include "api/context.h"
+#include "api/structs.h"
 
 #include <stdio.h>
-
 #include <stdlib.h>
+#include <string.h>
+
+#define INTERRUPT_LOOK_MS 50 /* between two questions whether a caller that waits gives up */
 
 typedef enum context_state { CONTEXT_DOWN, CONTEXT_UP, CONTEXT_FORKED } context_state;
 
@@ -17,7 +20,9 @@ static struct {
     engine *forking;           /* the engine that was paused for it, or NULL */
     bool paused;
     pthread_mutex_t leftovers_lock;
-    heap_leftovers *leftovers; /* memory of rueda_alloc that has outlived its engine */
+    heap_leftovers *leftovers;  /* memory of rueda_alloc that has outlived its engine */
+    int (*interrupted)(void *); /* of the last rueda_init; or NULL */
+    void *interrupted_argument;
 } context = {.fork_lock = PTHREAD_MUTEX_INITIALIZER, .leftovers_lock = PTHREAD_MUTEX_INITIALIZER};
 
 engine *context_peek(void)
@@ -39,6 +44,20 @@ engine *context_engine(const char *call)
         status_fail(RUEDA_ERR_STATE, "%s: rueda has not been initialized; call rueda_init first",
                     call);
     return e;
+}
+
+rueda_status context_wait(rueda_request *request, const char *call)
+{
+    if (context.interrupted == NULL)
+        return rueda_wait(request, -1);
+    rueda_status status;
+    while ((status = rueda_wait(request, INTERRUPT_LOOK_MS)) == RUEDA_PENDING) {
+        if (context.interrupted(context.interrupted_argument) != 0)
+            return status_fail(RUEDA_ERR_INTERRUPTED,
+                               "%s: rank %d was interrupted; the call of the other ranks goes on",
+                               call, rueda_rank());
+    }
+    return status;
 }
 
 static void before_fork(void)
@@ -80,7 +99,7 @@ static void warn_unknown(const char *name, const char *nearest)
 
 static rueda_status add_first_sets(const rueda_init_options *options)
 {
-    for (int32_t i = 0; options != NULL && i < options->set_count; i++) {
+    for (int32_t i = 0; i < options->set_count; i++) {
         int32_t id;
         const rueda_status status =
             rueda_add_process_set(options->set_ranks[i], options->set_sizes[i], &id);
@@ -90,50 +109,56 @@ static rueda_status add_first_sets(const rueda_init_options *options)
     return RUEDA_OK;
 }
 
-/* Programs built with an earlier header have no field for it. */
-#define OPTIONS_LEAST offsetof(rueda_init_options, mpi_communicator)
-
-static const void *communicator_of(const rueda_init_options *options)
+static rueda_status read_options(const rueda_init_options *given, rueda_init_options *options)
 {
-    return options != NULL && options->struct_size >= sizeof *options ? options->mpi_communicator
-                                                                      : NULL;
+    static const rueda_init_options defaults = {.struct_size = sizeof defaults};
+    static const struct_kind kind = {"rueda_init_options",
+                                     offsetof(rueda_init_options, mpi_communicator),
+                                     sizeof(rueda_init_options), &defaults};
+    const rueda_status status =
+        struct_read("rueda_init", &kind, given == NULL ? &defaults : given, options);
+    if (status == RUEDA_OK && options->set_count > 0 &&
+        (options->set_ranks == NULL || options->set_sizes == NULL))
+        return status_fail(RUEDA_ERR_ARGUMENT,
+                           "rueda_init: %d process sets need set_ranks and set_sizes",
+                           (int)options->set_count);
+    return status;
 }
 
-rueda_status rueda_init(const rueda_init_options *options)
+rueda_status rueda_init(const rueda_init_options *given)
 {
+    rueda_init_options options;
     if (atomic_load(&context.state) == CONTEXT_UP)
         return status_fail(RUEDA_ERR_STATE,
                            "rueda_init: already initialized; call rueda_shutdown first");
     if (atomic_load(&context.state) == CONTEXT_FORKED)
         return context_engine("rueda_init"), RUEDA_ERR_STATE;
-    if (options != NULL && options->struct_size < OPTIONS_LEAST)
-        return status_fail(RUEDA_ERR_ARGUMENT, "rueda_init: options.struct_size is %zu, not %zu",
-                           options->struct_size, sizeof *options);
-    if (options != NULL && options->set_count > 0 &&
-        (options->set_ranks == NULL || options->set_sizes == NULL))
-        return status_fail(RUEDA_ERR_ARGUMENT,
-                           "rueda_init: %d process sets need set_ranks and set_sizes",
-                           (int)options->set_count);
+    rueda_status status = read_options(given, &options);
+    if (status != RUEDA_OK)
+        return status;
     config settings;
     context.log = (logger){LOG_WARN, -1};
-    rueda_status status = config_load(&settings, context.generation == 0 ? warn_unknown : NULL);
+    status = config_load(&settings, context.generation == 0 ? warn_unknown : NULL);
     if (status != RUEDA_OK)
         return status;
     engine *e = aligned_alloc(OS_CACHE_LINE,
                               (sizeof *e + OS_CACHE_LINE - 1) / OS_CACHE_LINE * OS_CACHE_LINE);
     if (e == NULL)
         return status_fail(RUEDA_ERR_MEMORY, "rueda_init: out of memory");
-    status = engine_start(e, &settings, communicator_of(options), context.generation + 1);
-    /* a wrong setting is found before the others are met, one that differs by all of them: the
-     * generation is still to come, and they may be waiting in it */
-    context.generation += status != RUEDA_ERR_CONFIG;
+    status = engine_start(e, &settings, &options, context.generation + 1);
+    explicit_bzero(&settings.key, sizeof settings.key);
+    /* before the others have heard of us they may be waiting in this generation: it is still to come. A
+     * setting that differs is found by all of them, and all come again */
+    context.generation += status == RUEDA_OK || (e->met && status != RUEDA_ERR_CONFIG);
     if (status != RUEDA_OK)
         return free(e), status;
     if (!context.fork_handled)
         context.fork_handled = pthread_atfork(before_fork, after_fork, in_forked_child) == 0;
     context.engine = e;
+    context.interrupted = options.interrupted;
+    context.interrupted_argument = options.interrupted_argument;
     atomic_store_explicit(&context.state, CONTEXT_UP, memory_order_release);
-    status = add_first_sets(options);
+    status = add_first_sets(&options);
     if (status != RUEDA_OK) {
         char text[STATUS_TEXT_MAX];
         snprintf(text, sizeof text, "%s", status_text());

@@ -1,14 +1,31 @@
 /* insight.c: statistics, orthogonality and the timeline. */
 #include "api/context.h"
+#include "api/structs.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Squared norms of the last Adasum of one tensor, or of all. Returns whether there was any. */
-static bool sum_norms(engine *e, const char *name, double *combined, double *leaves)
+/* What the last Adasums of some tensors came to. */
+typedef struct adasum_norms {
+    bool any;
+    double combined, leaves; /* squared norms, added up */
+    double worth;            /* combined, times the leaves that were not 0, added up */
+    double counted;          /* the most leaves that were not 0 */
+} adasum_norms;
+
+static void add_norms(adasum_norms *n, const record *r)
 {
-    bool any = false;
-    *combined = *leaves = 0;
+    n->any = true;
+    n->combined += r->combined;
+    n->leaves += r->leaves;
+    n->worth += r->combined * r->counted;
+    n->counted = r->counted > n->counted ? r->counted : n->counted;
+}
+
+/* Of one tensor, or of all. */
+static adasum_norms sum_norms(engine *e, const char *name)
+{
+    adasum_norms n = {0};
     pthread_mutex_lock(&e->sets_lock);
     for (int32_t i = 0; i < RUEDA_MAX_SETS; i++) {
         process_set *s = &e->sets[i];
@@ -17,17 +34,25 @@ static bool sum_norms(engine *e, const char *name, double *combined, double *lea
         pthread_mutex_lock(&s->queue.lock);
         for (size_t b = 0; b < s->queue.bucket_count; b++) {
             for (const record *r = s->queue.buckets[b]; r != NULL; r = r->chain) {
-                if (!r->has_norms || (name != NULL && strcmp(r->name, name) != 0))
-                    continue;
-                any = true;
-                *combined += r->combined;
-                *leaves += r->leaves;
+                if (r->has_norms && (name == NULL || strcmp(r->name, name) == 0))
+                    add_norms(&n, r);
             }
         }
         pthread_mutex_unlock(&s->queue.lock);
     }
     pthread_mutex_unlock(&e->sets_lock);
-    return any;
+    return n;
+}
+
+/* Vectors that are all zero are as orthogonal as any. */
+static double orthogonality(const adasum_norms *n)
+{
+    return n->leaves == 0 ? 1.0 : n->combined / n->leaves;
+}
+
+static double workers_worth(const adasum_norms *n)
+{
+    return n->leaves == 0 ? n->counted : n->worth / n->leaves;
 }
 
 rueda_status rueda_orthogonality(const char *name, double *value)
@@ -35,13 +60,12 @@ rueda_status rueda_orthogonality(const char *name, double *value)
     engine *e = context_engine("rueda_orthogonality");
     if (e == NULL)
         return RUEDA_ERR_STATE;
-    double combined, leaves;
-    if (value == NULL || !sum_norms(e, name, &combined, &leaves))
+    const adasum_norms norms = sum_norms(e, name);
+    if (value == NULL || !norms.any)
         return status_fail(RUEDA_ERR_ARGUMENT,
                            "rueda_orthogonality: no Adasum of '%s' has ended yet, or value is NULL",
                            name == NULL ? "any tensor" : name);
-    /* vectors that are all zero are as orthogonal as any */
-    *value = leaves == 0 ? 1.0 : combined / leaves;
+    *value = orthogonality(&norms);
     return RUEDA_OK;
 }
 
@@ -50,14 +74,14 @@ rueda_status rueda_get_stats(rueda_stats *stats)
     engine *e = context_engine("rueda_get_stats");
     if (e == NULL)
         return RUEDA_ERR_STATE;
-    if (stats == NULL || stats->struct_size == 0)
-        return status_fail(RUEDA_ERR_ARGUMENT, "rueda_get_stats: set stats->struct_size first");
-    rueda_stats now = {.struct_size = stats->struct_size,
-                       .operations = atomic_load(&e->counters.operations),
+    static const struct_kind kind = {"rueda_stats", offsetof(rueda_stats, launches),
+                                     sizeof(rueda_stats), NULL};
+    rueda_stats now = {.operations = atomic_load(&e->counters.operations),
                        .launches = atomic_load(&e->counters.launches),
                        .bytes = atomic_load(&e->counters.bytes),
                        .sleeps = atomic_load(&e->counters.sleeps),
-                       .orthogonality = NAN};
+                       .orthogonality = NAN,
+                       .workers_worth = NAN};
     pthread_mutex_lock(&e->sets_lock);
     for (int32_t i = 0; i < RUEDA_MAX_SETS; i++) {
         process_set *s = &e->sets[i];
@@ -68,11 +92,12 @@ rueda_status rueda_get_stats(rueda_stats *stats)
         now.announcements += atomic_load(&s->negotiation.announcements);
     }
     pthread_mutex_unlock(&e->sets_lock);
-    double combined, leaves;
-    if (sum_norms(e, NULL, &combined, &leaves))
-        now.orthogonality = leaves == 0 ? 1.0 : combined / leaves;
-    memcpy(stats, &now, stats->struct_size < sizeof now ? stats->struct_size : sizeof now);
-    return RUEDA_OK;
+    const adasum_norms norms = sum_norms(e, NULL);
+    if (norms.any) {
+        now.orthogonality = orthogonality(&norms);
+        now.workers_worth = workers_worth(&norms);
+    }
+    return struct_write("rueda_get_stats", &kind, &now, stats);
 }
 
 rueda_status rueda_timeline_start(const char *path, int mark_cycles)
@@ -94,5 +119,5 @@ rueda_status rueda_timeline_stop(void)
 const char *rueda_transport(void)
 {
     const engine *e = context_peek();
-    return e == NULL ? "" : e->transport->name;
+    return e == NULL ? "" : e->transports.table->name;
 }

@@ -1,185 +1,27 @@
-/* operations.c: the collectives: validate, make an entry, enqueue, return. */
-#include "api/context.h"
+/* operations.c: the collectives without a root: validate, make an entry, enqueue, return. */
+#include "api/call.h"
 
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
-
-static const rueda_options default_options = {
-    sizeof(rueda_options), RUEDA_AVERAGE, 1.0, 1.0, RUEDA_GLOBAL_SET, 0, 0, NULL};
-
-static const char *shown(const char *name)
-{
-    return name == NULL ? "(unnamed)" : name;
-}
-
-static rueda_status check_tensor(const char *call, const rueda_tensor *t)
-{
-    if (t == NULL || t->struct_size < sizeof *t)
-        return status_fail(
-            RUEDA_ERR_ARGUMENT,
-            "%s: tensor is NULL or its struct_size is not sizeof(rueda_tensor); start "
-            "from RUEDA_TENSOR",
-            call);
-    if (t->name != NULL && strlen(t->name) > RUEDA_MAX_NAME)
-        return status_fail(RUEDA_ERR_ARGUMENT, "%s: the name '%.40s…' is longer than %d bytes",
-                           call, t->name, RUEDA_MAX_NAME);
-    if (rueda_dtype_bytes(t->dtype) == 0)
-        return status_fail(RUEDA_ERR_ARGUMENT, "%s '%s': %d is not a rueda_dtype", call,
-                           shown(t->name), (int)t->dtype);
-    if (t->device != RUEDA_HOST)
-        return status_fail(RUEDA_ERR_ARGUMENT, "%s '%s': only RUEDA_HOST memory is supported", call,
-                           shown(t->name));
-    if (t->ndim < 0 || t->ndim > RUEDA_MAX_DIMS || (t->ndim > 0 && t->shape == NULL))
-        return status_fail(RUEDA_ERR_ARGUMENT,
-                           "%s '%s': ndim %d needs a shape and at most %d dimensions", call,
-                           shown(t->name), t->ndim, RUEDA_MAX_DIMS);
-    return RUEDA_OK;
-}
-
-static rueda_status check_shape(const char *call, const rueda_tensor *t, uint64_t *bytes)
-{
-    uint64_t total = rueda_dtype_bytes(t->dtype);
-    for (int32_t i = 0; i < t->ndim; i++) {
-        if (t->shape[i] < 0 || __builtin_mul_overflow(total, (uint64_t)t->shape[i], &total) ||
-            total > (uint64_t)PTRDIFF_MAX)
-            return status_fail(RUEDA_ERR_ARGUMENT, "%s '%s': dimension %d of the shape is %lld",
-                               call, shown(t->name), i, (long long)t->shape[i]);
-    }
-    if (total > 0 && t->input == NULL)
-        return status_fail(RUEDA_ERR_ARGUMENT, "%s '%s': input is NULL", call, shown(t->name));
-    *bytes = total;
-    return RUEDA_OK;
-}
-
-static rueda_status check_reduction(const char *call, const rueda_tensor *t, const rueda_options *o,
-                                    bool adasum_allowed)
-{
-    if (!kernel_supports(o->op, t->dtype) || (o->op == RUEDA_ADASUM && !adasum_allowed))
-        return status_fail(RUEDA_ERR_ARGUMENT, "%s '%s': %s has no meaning for %s here", call,
-                           shown(t->name), rueda_op_name(o->op), rueda_dtype_name(t->dtype));
-    const bool scaled = o->prescale != 1.0 || o->postscale != 1.0;
-    if (!isfinite(o->prescale) || !isfinite(o->postscale) || (scaled && t->dtype == RUEDA_BOOL))
-        return status_fail(RUEDA_ERR_ARGUMENT,
-                           "%s '%s': prescale %g and postscale %g must be finite, and 1 for bool",
-                           call, shown(t->name), o->prescale, o->postscale);
-    return RUEDA_OK;
-}
-
-static rueda_status check_options(const char *call, const rueda_options **options)
-{
-    if (*options == NULL)
-        *options = &default_options;
-    if ((*options)->struct_size < sizeof **options)
-        return status_fail(RUEDA_ERR_ARGUMENT,
-                           "%s: options.struct_size is not sizeof(rueda_options); start from "
-                           "RUEDA_OPTIONS",
-                           call);
-    return RUEDA_OK;
-}
-
-static bool is_mapped(engine *e, const entry *own, uint64_t bytes)
-{
-    return bytes > 0 && heap_contains(&e->heap, own->in, bytes) && own->out != NULL &&
-           heap_contains(&e->heap, own->out, bytes);
-}
-
-/* What every collective says about its tensor; the kind's own fields follow. */
-static entry *entry_of(signature_kind kind, const rueda_tensor *t, const rueda_options *o)
-{
-    entry *own = malloc(sizeof *own);
-    if (own == NULL) {
-        status_fail(RUEDA_ERR_MEMORY, "tensor '%s': out of memory", shown(t->name));
-        return NULL;
-    }
-    own->record = NULL;
-    own->request = NULL;
-    own->next = NULL;
-    own->in = t->input;
-    own->out = t->output;
-    own->submitted_ns = os_now_coarse_ns();
-    signature *s = &own->signature;
-    signature_init(s, kind, t->dtype);
-    s->ndim = (uint8_t)t->ndim;
-    s->priority = o->priority;
-    if (t->ndim > 0)
-        memcpy(s->shape, t->shape, (size_t)t->ndim * sizeof *t->shape);
-    if (kind == SIGNATURE_ALLREDUCE || kind == SIGNATURE_REDUCESCATTER) {
-        s->op = (uint8_t)o->op;
-        s->prescale = o->prescale;
-        s->postscale = o->postscale;
-    }
-    return own;
-}
-
-/* Submits, and waits if the caller gave nowhere to put the request. Takes the entries over, and lets
- * go of the set. */
-static rueda_status submit(engine *e, process_set *s, entry **entries, const char *const *names,
-                           uint32_t count, rueda_request **request)
-{
-    rueda_request *r = request_new(count, 0);
-    rueda_status status =
-        r == NULL ? status_fail(RUEDA_ERR_MEMORY, "out of memory for a request") : RUEDA_OK;
-    for (uint32_t i = 0; i < count && r != NULL; i++)
-        entries[i]->request = r;
-    if (status == RUEDA_OK)
-        status = engine_submit(e, s, entries, names, count, request == NULL);
-    engine_let_go(e, s);
-    if (status != RUEDA_OK) {
-        for (uint32_t i = 0; i < count; i++)
-            entry_free(entries[i]);
-        free(r);
-        return status;
-    }
-    if (request != NULL) {
-        *request = r;
-        return RUEDA_OK;
-    }
-    status = rueda_wait(r, -1);
-    rueda_request_free(r);
-    return status;
-}
-
-/* After a call has failed; NULL: before it held the set. */
-static rueda_status give_up(engine *e, const process_set *s, rueda_status status)
-{
-    engine_let_go(e, s);
-    return status;
-}
-
-/* The checks all collectives share; gives engine, set (held) and the tensor's bytes. */
-static rueda_status prepare(const char *call, const rueda_tensor *t, const rueda_options **o,
-                            engine **e, process_set **s, uint64_t *bytes)
-{
-    *e = context_engine(call);
-    if (*e == NULL)
-        return RUEDA_ERR_STATE;
-    rueda_status status = check_options(call, o);
-    if (status == RUEDA_OK)
-        status = check_tensor(call, t);
-    if (status == RUEDA_OK)
-        status = check_shape(call, t, bytes);
-    return status == RUEDA_OK ? engine_set(*e, (*o)->process_set, s) : status;
-}
 
 rueda_status rueda_allreduce(const rueda_tensor *tensor, const rueda_options *options,
                              rueda_request **request)
 {
-    engine *e;
-    process_set *s = NULL;
-    uint64_t bytes;
-    rueda_status status = prepare("rueda_allreduce", tensor, &options, &e, &s, &bytes);
+    collective_call c;
+    rueda_status status = call_read(&c, "rueda_allreduce", tensor, options);
     if (status == RUEDA_OK)
-        status = check_reduction("rueda_allreduce", tensor, options, true);
+        status = call_check_reduction(&c, true);
+    if (status == RUEDA_OK)
+        status = call_check_output(&c);
     if (status != RUEDA_OK)
-        return give_up(e, s, status);
-    entry *own = entry_of(SIGNATURE_ALLREDUCE, tensor, options);
-    if (own == NULL)
-        return give_up(e, s, RUEDA_ERR_MEMORY);
-    if (own->out == NULL)
-        own->out = tensor->input;
-    own->signature.mapped = is_mapped(e, own, bytes);
-    return submit(e, s, &own, &tensor->name, 1, request);
+        return call_abandon(&c, status);
+    entry *own = call_entry_in_place(&c, SIGNATURE_ALLREDUCE);
+    return call_finish(&c, own == NULL ? RUEDA_ERR_MEMORY : RUEDA_OK, own, request);
+}
+
+/* Callers of other versions have another distance between the tensors of an array. */
+static const rueda_tensor *tensor_at(const rueda_tensor *tensors, int32_t i)
+{
+    return (const rueda_tensor *)((const char *)tensors + (size_t)i * tensors->struct_size);
 }
 
 /* Ranks number their groups by the names in them: any order of submission gives the same number. */
@@ -187,53 +29,59 @@ static uint64_t hash_group(const rueda_tensor *tensors, int32_t count)
 {
     uint64_t hash = UINT64_C(0xCBF29CE484222325);
     for (int32_t i = 0; i < count; i++) {
-        for (const char *c = tensors[i].name; *c != '\0'; c++)
+        for (const char *c = tensor_at(tensors, i)->name; *c != '\0'; c++)
             hash = (hash ^ (uint8_t)*c) * UINT64_C(0x100000001B3);
         hash = (hash ^ 0xff) * UINT64_C(0x100000001B3);
     }
     return hash;
 }
 
-static rueda_status check_group(const rueda_tensor *tensors, int32_t count)
+static rueda_status check_group(const char *call, const rueda_tensor *tensors, int32_t count)
 {
     if (count < 1 || tensors == NULL)
-        return status_fail(RUEDA_ERR_ARGUMENT,
-                           "rueda_grouped_allreduce: a group needs at least one tensor");
+        return status_fail(RUEDA_ERR_ARGUMENT, "%s: a group needs at least one tensor", call);
     for (int32_t i = 0; i < count; i++) {
-        if (tensors[i].name == NULL)
-            return status_fail(
-                RUEDA_ERR_ARGUMENT,
-                "rueda_grouped_allreduce: tensor %d has no name; a group is known by "
-                "the names in it",
-                i);
+        const rueda_tensor *t = tensor_at(tensors, i);
+        if (t->struct_size < call_tensor_kind.least || t->struct_size != tensors->struct_size)
+            return status_fail(RUEDA_ERR_ARGUMENT,
+                               "%s: struct_size of tensor %d is %zu, of the first %zu; set it to "
+                               "sizeof(rueda_tensor)",
+                               call, i, t->struct_size, tensors->struct_size);
+        if (t->name == NULL)
+            return status_fail(RUEDA_ERR_ARGUMENT,
+                               "%s: tensor %d has no name; a group is known by the names in it",
+                               call, i);
     }
     return RUEDA_OK;
 }
 
-static rueda_status fill_group(const rueda_tensor *tensors, int32_t count,
-                               const rueda_options *options, engine *e, entry **entries,
-                               const char **names)
+/* The entry of one tensor of a group. */
+static rueda_status enter_member(collective_call *c, const rueda_tensor *tensor, entry **own)
+{
+    rueda_status status = call_read_tensor(c, tensor);
+    if (status == RUEDA_OK)
+        status = call_measure(c, true);
+    if (status == RUEDA_OK)
+        status = call_check_reduction(c, true);
+    if (status == RUEDA_OK)
+        status = call_check_output(c);
+    if (status != RUEDA_OK)
+        return status;
+    *own = call_entry_in_place(c, SIGNATURE_ALLREDUCE);
+    return *own == NULL ? RUEDA_ERR_MEMORY : RUEDA_OK;
+}
+
+static rueda_status fill_group(collective_call *c, const rueda_tensor *tensors, int32_t count,
+                               entry **entries, const char **names)
 {
     const uint64_t group = hash_group(tensors, count);
     for (int32_t i = 0; i < count; i++) {
-        const rueda_tensor *t = &tensors[i];
-        uint64_t bytes;
-        rueda_status status = check_tensor("rueda_grouped_allreduce", t);
-        if (status == RUEDA_OK)
-            status = check_shape("rueda_grouped_allreduce", t, &bytes);
-        if (status == RUEDA_OK)
-            status = check_reduction("rueda_grouped_allreduce", t, options, true);
+        const rueda_status status = enter_member(c, tensor_at(tensors, i), &entries[i]);
         if (status != RUEDA_OK)
             return status;
-        entries[i] = entry_of(SIGNATURE_ALLREDUCE, t, options);
-        if (entries[i] == NULL)
-            return RUEDA_ERR_MEMORY;
-        if (entries[i]->out == NULL)
-            entries[i]->out = t->input;
-        entries[i]->signature.mapped = is_mapped(e, entries[i], bytes);
         entries[i]->signature.group = group;
         entries[i]->signature.group_size = (uint32_t)count;
-        names[i] = t->name;
+        names[i] = c->tensor.name;
     }
     return RUEDA_OK;
 }
@@ -241,27 +89,24 @@ static rueda_status fill_group(const rueda_tensor *tensors, int32_t count,
 rueda_status rueda_grouped_allreduce(const rueda_tensor *tensors, int32_t count,
                                      const rueda_options *options, rueda_request **request)
 {
-    engine *e = context_engine("rueda_grouped_allreduce");
-    if (e == NULL)
-        return RUEDA_ERR_STATE;
-    process_set *s;
-    rueda_status status = check_options("rueda_grouped_allreduce", &options);
+    collective_call c;
+    rueda_status status = call_begin(&c, "rueda_grouped_allreduce", options);
     if (status == RUEDA_OK)
-        status = check_group(tensors, count);
+        status = check_group(c.function, tensors, count);
     if (status == RUEDA_OK)
-        status = engine_set(e, options->process_set, &s);
+        status = call_hold_set(&c);
     if (status != RUEDA_OK)
         return status;
     entry **entries = calloc((size_t)count, sizeof(entry *));
     const char **names = calloc((size_t)count, sizeof *names);
     if (entries == NULL || names == NULL)
-        status = status_fail(RUEDA_ERR_MEMORY, "rueda_grouped_allreduce: out of memory");
+        status = status_fail(RUEDA_ERR_MEMORY, "%s: out of memory", c.function);
     else
-        status = fill_group(tensors, count, options, e, entries, names);
+        status = fill_group(&c, tensors, count, entries, names);
     if (status == RUEDA_OK) {
-        status = submit(e, s, entries, names, (uint32_t)count, request);
+        status = call_submit(&c, entries, names, (uint32_t)count, request);
     } else {
-        engine_let_go(e, s);
+        call_abandon(&c, status);
         for (int32_t i = 0; entries != NULL && i < count; i++)
             entry_free(entries[i]);
     }
@@ -273,145 +118,77 @@ rueda_status rueda_grouped_allreduce(const rueda_tensor *tensors, int32_t count,
 rueda_status rueda_allgather(const rueda_tensor *tensor, const rueda_options *options,
                              rueda_request **request)
 {
-    engine *e;
-    process_set *s;
-    uint64_t bytes;
-    const rueda_status status = prepare("rueda_allgather", tensor, &options, &e, &s, &bytes);
+    collective_call c;
+    rueda_status status = call_read(&c, "rueda_allgather", tensor, options);
+    if (status == RUEDA_OK)
+        status = call_check_taker(&c, request);
     if (status != RUEDA_OK)
-        return status;
-    entry *own = entry_of(SIGNATURE_ALLGATHER, tensor, options);
-    return own == NULL ? give_up(e, s, RUEDA_ERR_MEMORY)
-                       : submit(e, s, &own, &tensor->name, 1, request);
+        return call_abandon(&c, status);
+    entry *own = call_entry(&c, SIGNATURE_ALLGATHER);
+    return call_finish(&c, own == NULL ? RUEDA_ERR_MEMORY : RUEDA_OK, own, request);
 }
 
-static int index_in(const process_set *s, int32_t rank)
+/* Without splits every rank gets as many rows. */
+static rueda_status check_even(const collective_call *c)
 {
-    for (uint16_t i = 0; i < s->size; i++) {
-        if (s->ranks[i] == rank)
-            return i;
-    }
-    return -1;
-}
-
-rueda_status rueda_broadcast(const rueda_tensor *tensor, const rueda_options *options,
-                             rueda_request **request)
-{
-    engine *e;
-    process_set *s;
-    uint64_t bytes;
-    const rueda_status status = prepare("rueda_broadcast", tensor, &options, &e, &s, &bytes);
-    if (status != RUEDA_OK)
-        return status;
-    if (index_in(s, options->root) < 0)
-        return give_up(e, s,
-                       status_fail(RUEDA_ERR_ARGUMENT,
-                                   "rueda_broadcast '%s': root %d is not a rank of process set %d",
-                                   shown(tensor->name), options->root, options->process_set));
-    entry *own = entry_of(SIGNATURE_BROADCAST, tensor, options);
-    if (own == NULL)
-        return give_up(e, s, RUEDA_ERR_MEMORY);
-    own->signature.root = options->root;
-    if (own->out == NULL)
-        own->out = tensor->input;
-    own->signature.mapped = is_mapped(e, own, bytes);
-    return submit(e, s, &own, &tensor->name, 1, request);
-}
-
-static rueda_status check_rows(const char *call, const rueda_tensor *t)
-{
-    if (t->ndim > 0)
+    const int64_t rows = c->tensor.shape[0];
+    if (c->options.splits != NULL || rows % c->set->size == 0)
         return RUEDA_OK;
     return status_fail(RUEDA_ERR_ARGUMENT,
-                       "%s '%s': a scalar has no rows to split; give it a first dimension", call,
-                       shown(t->name));
-}
-
-/* Splits as given, or even ones; they must add up to the rows. */
-static rueda_status set_splits(entry *own, const process_set *s, const rueda_tensor *t,
-                               const int64_t *splits)
-{
-    signature *sig = &own->signature;
-    sig->list = malloc(s->size * sizeof *sig->list);
-    if (sig->list == NULL)
-        return status_fail(RUEDA_ERR_MEMORY, "tensor '%s': out of memory", shown(t->name));
-    sig->list_count = s->size;
-    if (splits == NULL && t->shape[0] % s->size != 0)
-        return status_fail(
-            RUEDA_ERR_ARGUMENT,
-            "rueda_alltoall '%s': %lld rows cannot be split evenly over %u ranks; give "
-            "splits",
-            shown(t->name), (long long)t->shape[0], s->size);
-    int64_t sum = 0;
-    for (uint16_t i = 0; i < s->size; i++) {
-        sig->list[i] = splits == NULL ? t->shape[0] / s->size : splits[i];
-        if (sig->list[i] < 0 || sig->list[i] > t->shape[0] - sum)
-            return status_fail(
-                RUEDA_ERR_ARGUMENT,
-                "rueda_alltoall '%s': split %u is %lld; splits must be at least 0 and "
-                "add up to the %lld rows",
-                shown(t->name), i, (long long)sig->list[i], (long long)t->shape[0]);
-        sum += sig->list[i];
-    }
-    if (sum != t->shape[0])
-        return status_fail(
-            RUEDA_ERR_ARGUMENT,
-            "rueda_alltoall '%s': the splits add up to %lld, the tensor has %lld rows",
-            shown(t->name), (long long)sum, (long long)t->shape[0]);
-    return RUEDA_OK;
+                       "%s '%s': %lld rows cannot be split evenly over %u ranks; give splits",
+                       c->function, call_shown(c->tensor.name), (long long)rows, c->set->size);
 }
 
 rueda_status rueda_alltoall(const rueda_tensor *tensor, const rueda_options *options,
                             rueda_request **request)
 {
-    engine *e;
-    process_set *s = NULL;
-    uint64_t bytes;
-    rueda_status status = prepare("rueda_alltoall", tensor, &options, &e, &s, &bytes);
+    collective_call c;
+    rueda_status status = call_read(&c, "rueda_alltoall", tensor, options);
     if (status == RUEDA_OK)
-        status = check_rows("rueda_alltoall", tensor);
+        status = call_check_rows(&c);
+    if (status == RUEDA_OK)
+        status = call_check_taker(&c, request);
+    if (status == RUEDA_OK)
+        status = check_even(&c);
     if (status != RUEDA_OK)
-        return give_up(e, s, status);
-    entry *own = entry_of(SIGNATURE_ALLTOALL, tensor, options);
-    if (own == NULL)
-        return give_up(e, s, RUEDA_ERR_MEMORY);
-    status = set_splits(own, s, tensor, options->splits);
-    if (status != RUEDA_OK)
-        return entry_free(own), give_up(e, s, status);
-    return submit(e, s, &own, &tensor->name, 1, request);
+        return call_abandon(&c, status);
+    entry *own = call_entry(&c, SIGNATURE_ALLTOALL);
+    status = own == NULL ? RUEDA_ERR_MEMORY : call_set_splits(&c, own);
+    return call_finish(&c, status, own, request);
 }
 
 rueda_status rueda_reducescatter(const rueda_tensor *tensor, const rueda_options *options,
                                  rueda_request **request)
 {
-    engine *e;
-    process_set *s = NULL;
-    uint64_t bytes;
-    rueda_status status = prepare("rueda_reducescatter", tensor, &options, &e, &s, &bytes);
+    collective_call c;
+    rueda_status status = call_read(&c, "rueda_reducescatter", tensor, options);
     if (status == RUEDA_OK)
-        status = check_rows("rueda_reducescatter", tensor);
+        status = call_check_rows(&c);
     if (status == RUEDA_OK)
-        status = check_reduction("rueda_reducescatter", tensor, options, false);
+        status = call_check_reduction(&c, false);
+    if (status == RUEDA_OK)
+        status = call_check_taker(&c, request);
     if (status != RUEDA_OK)
-        return give_up(e, s, status);
-    entry *own = entry_of(SIGNATURE_REDUCESCATTER, tensor, options);
-    return own == NULL ? give_up(e, s, RUEDA_ERR_MEMORY)
-                       : submit(e, s, &own, &tensor->name, 1, request);
+        return call_abandon(&c, status);
+    entry *own = call_entry(&c, SIGNATURE_REDUCESCATTER);
+    return call_finish(&c, own == NULL ? RUEDA_ERR_MEMORY : RUEDA_OK, own, request);
 }
 
 /* Operations without data. */
 static rueda_status submit_empty(const char *call, signature_kind kind, const char *name,
                                  int32_t set, rueda_request **request)
 {
-    engine *e = context_engine(call);
-    if (e == NULL)
-        return RUEDA_ERR_STATE;
-    process_set *s;
-    const rueda_status status = engine_set(e, set, &s);
+    collective_call c;
+    rueda_status status = call_begin(&c, call, NULL);
     if (status != RUEDA_OK)
         return status;
-    const rueda_tensor nothing = RUEDA_TENSOR(name, NULL, RUEDA_U8, 0, NULL);
-    entry *own = entry_of(kind, &nothing, &default_options);
-    return own == NULL ? give_up(e, s, RUEDA_ERR_MEMORY) : submit(e, s, &own, &name, 1, request);
+    c.tensor = RUEDA_TENSOR(name, NULL, RUEDA_U8, 0, NULL);
+    c.options.process_set = set;
+    status = call_hold_set(&c);
+    if (status != RUEDA_OK)
+        return status;
+    entry *own = call_entry(&c, kind);
+    return call_finish(&c, own == NULL ? RUEDA_ERR_MEMORY : RUEDA_OK, own, request);
 }
 
 rueda_status rueda_barrier(int32_t process_set_, rueda_request **request)

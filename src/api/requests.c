@@ -1,5 +1,6 @@
 /* requests.c: polling, waiting, outputs and memory. */
 #include "api/context.h"
+#include "api/structs.h"
 
 #include <stdio.h>
 
@@ -20,8 +21,10 @@ int rueda_poll(const rueda_request *request)
 
 static rueda_status final_status(const rueda_request *r)
 {
-    return r->status == RUEDA_OK ? RUEDA_OK
-                                 : status_restore(r->status, r->text == NULL ? "" : r->text);
+    if (r->status == RUEDA_OK)
+        return RUEDA_OK;
+    /* there may have been no memory for the text */
+    return status_restore(r->status, r->text == NULL ? rueda_status_sentence(r->status) : r->text);
 }
 
 static rueda_status wait_until(rueda_request *r, uint64_t deadline_ns)
@@ -68,15 +71,19 @@ void rueda_request_free(rueda_request *request)
 
 rueda_status rueda_take_output(rueda_request *request, rueda_output *output)
 {
-    if (request == NULL || output == NULL)
-        return status_fail(RUEDA_ERR_ARGUMENT, "rueda_take_output: request or output is NULL");
+    static const struct_kind kind = {"rueda_output", sizeof(rueda_output), sizeof(rueda_output),
+                                     NULL};
+    if (request == NULL)
+        return status_fail(RUEDA_ERR_ARGUMENT, "rueda_take_output: the request is NULL");
     if (!request_ended(request) || request->status != RUEDA_OK || !request->has_output)
         return status_fail(RUEDA_ERR_STATE, "rueda_take_output: the request %s",
                            !request_ended(request)       ? "has not ended; wait for it first"
                            : request->status != RUEDA_OK ? "ended with an error"
                                                          : "has no output, or it was taken before");
-    *output = request->output;
-    output->owned = request->owns_output;
+    request->output.owned = request->owns_output;
+    const rueda_status status = struct_write("rueda_take_output", &kind, &request->output, output);
+    if (status != RUEDA_OK)
+        return status;
     request->has_output = request->owns_output = false;
     request->output.received_splits = NULL;
     return RUEDA_OK;
@@ -89,7 +96,10 @@ void rueda_output_free(rueda_output *output)
     if (output->owned)
         free(output->data);
     free(output->received_splits);
-    *output = (rueda_output){0};
+    output->data = NULL; /* field by field: a caller's structure may be smaller than ours */
+    output->received_splits = NULL;
+    output->bytes = 0;
+    output->ndim = output->received_count = output->owned = 0;
 }
 
 void *rueda_alloc(size_t bytes)

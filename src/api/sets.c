@@ -27,7 +27,7 @@ static rueda_status sorted_ranks(const engine *e, const int32_t *ranks, int32_t 
 
 /* All ranks must take part, whatever they do else: the name makes the calls meet. */
 static rueda_status change_sets(engine *e, signature_kind kind, int64_t *list, uint32_t count,
-                                int32_t removed, int32_t *made)
+                                int32_t removed, int32_t *made, const char *call)
 {
     entry *own = calloc(1, sizeof *own);
     rueda_request *r = request_new(1, -1);
@@ -50,7 +50,7 @@ static rueda_status change_sets(engine *e, signature_kind kind, int64_t *list, u
         free(r);
         return status;
     }
-    status = rueda_wait(r, -1);
+    status = context_wait(r, call);
     if (status == RUEDA_OK && made != NULL)
         *made = r->set;
     rueda_request_free(r);
@@ -73,7 +73,8 @@ rueda_status rueda_add_process_set(const int32_t *ranks, int32_t count, int32_t 
     const rueda_status status = sorted_ranks(e, ranks, count, sorted);
     if (status != RUEDA_OK)
         return free(sorted), status;
-    return change_sets(e, SIGNATURE_ADD_SET, sorted, (uint32_t)count, 0, set);
+    return change_sets(e, SIGNATURE_ADD_SET, sorted, (uint32_t)count, 0, set,
+                       "rueda_add_process_set");
 }
 
 rueda_status rueda_remove_process_set(int32_t set)
@@ -83,7 +84,7 @@ rueda_status rueda_remove_process_set(int32_t set)
         return RUEDA_ERR_STATE;
     if (set == RUEDA_GLOBAL_SET)
         return status_fail(RUEDA_ERR_ARGUMENT, "rueda_remove_process_set: the global set stays");
-    return change_sets(e, SIGNATURE_REMOVE_SET, NULL, 0, set, NULL);
+    return change_sets(e, SIGNATURE_REMOVE_SET, NULL, 0, set, NULL, "rueda_remove_process_set");
 }
 
 /* Holds sets_lock on success. */

@@ -161,17 +161,34 @@ static void take_switches(config *c)
         c->stall_warn = 0;
     if ((is_switched_on("HOROVOD_HIERARCHICAL_ALLREDUCE") ||
          is_switched_on("HOROVOD_HIERARCHICAL_ALLGATHER")) &&
-        config_variable("RUEDA_ALGORITHM") == NULL)
+        config_variable("RUEDA_ALGORITHM") == NULL && !c->deterministic)
         snprintf(c->algorithm.text, sizeof c->algorithm.text, "hierarchical");
 }
 
-/* Nothing says so in our own words: perhaps another launcher started us. */
+/* Our own words about who we are. `rueda run`, or a person, also says how the others are found. */
+static bool is_told(void)
+{
+    static const char *const names[] = {"RUEDA_RANK", "RUEDA_SIZE", "HOROVOD_RANK", "HOROVOD_SIZE"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (config_variable(names[i]) != NULL)
+            return true;
+    }
+    return false;
+}
+
+/* Another launcher may have started us. Our own words may repeat its own for scripts to read (`rueda submit`
+ * writes jobs that do), and then say nothing of the others: what both agree on is its. */
 static rueda_status adopt_identity(config *c)
 {
-    if (config_variable("RUEDA_RANK") != NULL || config_variable("RUEDA_SIZE") != NULL ||
-        config_variable("HOROVOD_RANK") != NULL || config_variable("HOROVOD_SIZE") != NULL)
+    config adopted = *c;
+    if (is_told() && (c->job.text[0] != '\0' || c->meet.text[0] != '\0'))
         return RUEDA_OK;
-    return foreign_adopt(c);
+    const rueda_status status = foreign_adopt(&adopted);
+    if (is_told() && (status != RUEDA_OK || adopted.rank != c->rank || adopted.size != c->size))
+        return RUEDA_OK;
+    if (status == RUEDA_OK)
+        *c = adopted;
+    return status;
 }
 
 rueda_status config_load(config *c, void (*unknown)(const char *name, const char *nearest))

@@ -1,6 +1,8 @@
 /* foreign.c: the variables of other launchers, one function for each. */
 #include "base/foreign.h"
 
+#include "base/os.h"
+
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,7 +15,7 @@
 #define HOST_MAX 200
 
 typedef struct place {
-    const char *job;     /* what is unique to the job among those of this user; NULL: our parent */
+    const char *job;     /* what is unique to the job among those of this user; NULL: not known */
     char host[HOST_MAX]; /* of rank 0; "": not known */
     unsigned port;
 } place;
@@ -63,15 +65,18 @@ static void append_plain(char *to, size_t room, const char *text)
     to[used] = '\0';
 }
 
+/* Without a name from the launcher the process that has started all ranks stands for the job: on one
+ * host only, since each host has one of its own. */
 static void settle(config *c, const char *launcher, const place *p)
 {
-    char parent[32];
-    snprintf(parent, sizeof parent, "parent-%d", (int)getppid());
-    if (c->job.text[0] == '\0') {
+    char parent[64];
+    const bool one_host = c->local_size == c->size;
+    snprintf(parent, sizeof parent, "parent-%llx-%d", (unsigned long long)os_process_space(),
+             (int)getppid());
+    if (c->job.text[0] == '\0' && (p->job != NULL || one_host)) {
         snprintf(c->job.text, 32, "%s-", launcher);
         append_plain(c->job.text, 64, p->job == NULL ? parent : p->job);
     }
-    const bool one_host = c->local_size == c->size;
     if (!one_host && c->meet.text[0] == '\0' && p->host[0] != '\0')
         snprintf(c->meet.text, sizeof c->meet.text,
                  strchr(p->host, ':') != NULL ? "[%s]:%u" : "%s:%u", p->host, p->port);
@@ -99,10 +104,11 @@ static rueda_status adopt_torchrun(config *c)
     const char *host = config_variable("MASTER_ADDR"),
                *run = config_variable("TORCHELASTIC_RUN_ID");
     const char *again = config_variable("TORCHELASTIC_RESTART_COUNT");
-    place p = {.job = job, .port = (unsigned)port + 1};
+    place p = {.job = run == NULL ? NULL : job, .port = (unsigned)port + 1};
     snprintf(p.host, sizeof p.host, "%s", host);
-    snprintf(job, sizeof job, "%s-%s-%u", run == NULL ? "run" : run, again == NULL ? "0" : again,
-             (unsigned)port);
+    /* the run comes last: it may be long, and is cut */
+    snprintf(job, sizeof job, "%u-%s-%s", (unsigned)port, again == NULL ? "0" : again,
+             run == NULL ? "" : run);
     settle(c, "torchrun", &p);
     return RUEDA_OK;
 }
@@ -162,12 +168,11 @@ static bool has_key(const config *c)
  * folder: there rank 0 leaves its address and a key. */
 static void meet_at_home(config *c, const char *job)
 {
-    const char *home = config_variable("HOME"), *again = config_variable("SLURM_RESTART_COUNT");
+    const char *home = config_variable("HOME");
     char path[sizeof c->meet.text];
     if (home == NULL || c->meet.text[0] != '\0')
         return;
-    const int length = snprintf(path, sizeof path, "file:%s/.rueda-slurm-%s%s%s", home, job,
-                                again == NULL ? "" : "-", again == NULL ? "" : again);
+    const int length = snprintf(path, sizeof path, "file:%s/.rueda-slurm-%s", home, job);
     if (length > 0 && (size_t)length < sizeof path)
         memcpy(c->meet.text, path, (size_t)length + 1);
 }
@@ -184,8 +189,10 @@ static rueda_status adopt_slurm(config *c)
     if (status != RUEDA_OK)
         return status;
     const char *id = config_variable("SLURM_JOB_ID"),
-               *nodelist = config_variable("SLURM_STEP_NODELIST");
-    snprintf(job, sizeof job, "%s.%s", id == NULL ? "0" : id, config_variable("SLURM_STEP_ID"));
+               *nodelist = config_variable("SLURM_STEP_NODELIST"),
+               *again = config_variable("SLURM_RESTART_COUNT");
+    snprintf(job, sizeof job, "%s.%s.%s", id == NULL ? "0" : id, config_variable("SLURM_STEP_ID"),
+             again == NULL ? "0" : again);
     if (nodes == 1)
         c->local_size = c->size;
     place p = {.job = job, .port = port_from(job)};
@@ -227,7 +234,8 @@ rueda_status foreign_adopt(config *c)
 
 const char *foreign_mpi(void)
 {
-    if (config_variable("RUEDA_RANK") != NULL)
+    if (config_variable("RUEDA_RANK") != NULL &&
+        (config_variable("RUEDA_JOB") != NULL || config_variable("RUEDA_MEET") != NULL))
         return NULL;
     if (config_variable("OMPI_COMM_WORLD_RANK") != NULL)
         return "openmpi";

@@ -9,7 +9,8 @@
 #include "base/config.h"
 
 /* Fills in rank, size, local rank, job and meeting place from the environment of the first launcher
- * that left its variables; settings that are given stay. Without any: nothing changes. ERR_CONFIG: a
+ * that left its variables; settings that are given stay. The job's name stays empty where the launcher
+ * tells nothing that only this job has, alike on all hosts. Without any: nothing changes. ERR_CONFIG: a
  * variable is not a number, or rank and size contradict each other. */
 rueda_status foreign_adopt(config *c);
 

@@ -140,6 +140,14 @@ void os_shared_discard(int fd, uint64_t offset, uint64_t bytes)
     fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes);
 }
 
+/* Out of forked children, and out of core dumps: a dump would read, and so allocate, all that is only
+ * reserved. */
+static void keep_out(void *mapped, uint64_t bytes)
+{
+    madvise(mapped, bytes, MADV_DONTFORK);
+    madvise(mapped, bytes, MADV_DONTDUMP);
+}
+
 rueda_status os_shared_map(int fd, uint64_t bytes, void **base)
 {
     void *mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
@@ -148,7 +156,7 @@ rueda_status os_shared_map(int fd, uint64_t bytes, void **base)
                                  "cannot map %llu bytes of shared memory; a smaller RUEDA_HEAP_MAX "
                                  "needs less address space",
                                  (unsigned long long)bytes);
-    madvise(mapped, bytes, MADV_DONTFORK);
+    keep_out(mapped, bytes);
     *base = mapped;
     return RUEDA_OK;
 }
@@ -168,7 +176,7 @@ rueda_status os_shared_detach(int fd, void *start, uint64_t offset, uint64_t byt
     if (mapped == MAP_FAILED)
         return status_fail_errno(RUEDA_ERR_MEMORY, "cannot copy %llu bytes of shared memory",
                                  (unsigned long long)bytes);
-    madvise(mapped, bytes, MADV_DONTFORK);
+    keep_out(mapped, bytes);
     touch_pages(start, bytes);
     return RUEDA_OK;
 }
@@ -219,6 +227,33 @@ uint64_t os_process_space(void)
 {
     struct stat space = {0};
     return stat("/proc/self/ns/pid", &space) == 0 ? space.st_ino : 0;
+}
+
+/* LeakSanitizer follows pointers in memory of malloc alone, unless it is told of more. */
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/lsan_interface.h>
+#else
+#define __lsan_register_root_region(start, bytes) ((void)0)
+#define __lsan_unregister_root_region(start, bytes) ((void)0)
+#endif
+
+void *os_secret_alloc(size_t bytes)
+{
+    void *made = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (made == MAP_FAILED)
+        return NULL;
+    madvise(made, bytes, MADV_DONTDUMP);
+    __lsan_register_root_region(made, bytes);
+    return made;
+}
+
+void os_secret_free(void *secret, size_t bytes)
+{
+    if (secret == NULL)
+        return;
+    __lsan_unregister_root_region(secret, bytes);
+    explicit_bzero(secret, bytes);
+    munmap(secret, bytes);
 }
 
 void *os_large_alloc(size_t bytes)

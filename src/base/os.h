@@ -70,6 +70,7 @@ rueda_status os_shared_create(uint64_t bytes, int *fd);
 rueda_status os_shared_commit(int fd, uint64_t offset, uint64_t bytes);
 /* Gives the memory of a range back; it reads as zeros afterwards. */
 void os_shared_discard(int fd, uint64_t offset, uint64_t bytes);
+/* The mapping is in no forked child (but see os_inherit) and in no core dump. */
 rueda_status os_shared_map(int fd, uint64_t bytes, void **base);
 void os_unmap(void *base, uint64_t bytes);
 /* Lets forked children see whole pages of a mapping that is otherwise kept from them. */
@@ -81,6 +82,11 @@ rueda_status os_shared_detach(int fd, void *start, uint64_t offset, uint64_t byt
 /* Memory for large, long-lived buffers, in large pages where the system has them; given back with free.
  * Aligned to a cache line at least; NULL: there is none. */
 void *os_large_alloc(size_t bytes);
+
+/* Memory for keys, zeroed: whole pages that are in no core dump. NULL: there is none. Freeing wipes it; NULL
+ * is allowed. */
+void *os_secret_alloc(size_t bytes);
+void os_secret_free(void *secret, size_t bytes);
 
 /* A name that is the same for all processes of this machine and network namespace, and for no others:
  * those that can hand each other shared memory. */

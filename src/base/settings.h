@@ -31,15 +31,17 @@
     X(INT, cross_size, "RUEDA_CROSS_SIZE", "HOROVOD_CROSS_SIZE", -1, -1, 4096, JOB, \
       "Number of hosts that have a rank of this local rank; -1: 1.") \
     X(TEXT, job, "RUEDA_JOB", NULL, "", 0, 63, JOB, \
-      "Random name of the job, under which its ranks on one host find each other.") \
+      "Name of the job, the same for all its ranks and no other job: what tells jobs apart until their ranks have met. `rueda run` makes one up; by hand RUEDA_MEET=HOST:PORT needs it.") \
     X(TEXT, meet, "RUEDA_MEET", NULL, "", 0, 255, JOB, \
-      "Where ranks on several hosts meet: HOST:PORT of rank 0, which listens on the first free of 16 ports from PORT on, or file:PATH in a folder that all hosts see.") \
+      "Where ranks on several hosts meet: HOST:PORT of rank 0, which takes one of the 15 ports after it where somebody else has that, or file:PATH in a folder that all hosts see.") \
+    X(TEXT, board, "RUEDA_BOARD", NULL, "", 0, 63, JOB, \
+      "Where `rueda run` tells which ranks have ended, and learns whom the others name for it.") \
     X(TEXT, key, "RUEDA_KEY", NULL, "", 0, 64, JOB, \
       "Secret of the job, 64 hexadecimal digits: who does not know it cannot join. `rueda run` makes one.") \
     X(TEXT, key_file, "RUEDA_KEY_FILE", NULL, "", 0, 255, LOCAL, \
       "File (mode 600) with the secret, where RUEDA_KEY is not given.") \
     X(BOOL, insecure, "RUEDA_INSECURE", NULL, 0, 0, 1, EQUAL, \
-      "Several hosts without a secret: whoever reaches the ports can join the job.") \
+      "Several hosts without a secret: whoever reaches the ports can join the job, and whoever is on the path can read and change the data.") \
     X(TEXT, host, "RUEDA_HOST", NULL, "", 0, 63, LOCAL, \
       "Ranks with the same name here share memory; empty: the machine and its network namespace.") \
     X(TEXT, interface, "RUEDA_INTERFACE", "HOROVOD_GLOO_IFACE", "", 0, 255, LOCAL, \
@@ -47,7 +49,7 @@
     X(TEXT, ports, "RUEDA_PORTS", NULL, "", 0, 15, LOCAL, \
       "Ports this rank may listen on, FIRST-LAST; empty: any.") \
     X(BOOL, encrypt, "RUEDA_ENCRYPT", NULL, 0, 0, 1, EQUAL, \
-      "Encrypt what travels between hosts.") \
+      "Encrypt what travels between hosts by tcp; without it, it is authenticated: it can be read on the path, not changed.") \
     X(INT, heartbeat, "RUEDA_HEARTBEAT", NULL, 60, 0, 86400, EQUAL, \
       "Seconds of silence after which a rank counts as lost (a stopped process, a dead network); 0: never.") \
     X(INT, start_timeout, "RUEDA_START_TIMEOUT", "HOROVOD_GLOO_TIMEOUT_SECONDS", 30, 1, 86400, LOCAL, \
@@ -71,7 +73,7 @@
     X(BOOL, verify, "RUEDA_VERIFY", NULL, 0, 0, 1, LOCAL, \
       "Prove every plan before it runs for the first time; slow, for tests.") \
     X(BOOL, deterministic, "RUEDA_DETERMINISTIC", NULL, 0, 0, 1, EQUAL, \
-      "The same bits every time: allreduce goes by the binary tree over the ranks, wherever they are and whatever was fused; slower.") \
+      "The same bits every time: allreduce and reduce go by the binary tree over the ranks, wherever they are and whatever was fused; slower.") \
     X(TEXT, kernel, "RUEDA_KERNEL", NULL, "auto", 0, 31, LOCAL, \
       "Instruction set of the arithmetic: auto, plain, avx2 or avx512; all give the same bits.") \
     X(INT, spin_us, "RUEDA_SPIN_US", NULL, 50, 0, 1000000, LOCAL, \
@@ -95,7 +97,7 @@
     X(TEXT, trace_file, "RUEDA_TRACE_FILE", NULL, "", 0, 255, LOCAL, \
       "File that then gets the trace, with .RANK appended; empty: its last records go to the log.") \
     X(TEXT, fault, "RUEDA_FAULT", NULL, "", 0, 127, LOCAL, \
-      "For tests: what befalls a rank before a step of an operation, such as kill:rank=1:operation=5:step=12; also stop, delay (ms=50), cut, cut-data and cut-tree (peer=2).") \
+      "For tests: what befalls a rank before a step of an operation, such as kill:rank=1:operation=5:step=12; also stop, delay (ms=50), cut, cut-data and cut-tree (peer=2); kill also in a phase of rueda_init (init=card).") \
     X(TEXT, log_level, "RUEDA_LOG_LEVEL", "HOROVOD_LOG_LEVEL", "warn", 0, 15, LOCAL, \
       "What is written to stderr: error, warn, info or debug.")
 /* clang-format on */

@@ -61,3 +61,14 @@ const char *rueda_status_sentence(rueda_status status)
     }
     return "?";
 }
+
+rueda_scope rueda_status_scope(rueda_status status)
+{
+    switch (status) {
+#define STATUS_SCOPE_CASE(name, value, scope, sentence)                                            \
+    case RUEDA_##name:                                                                             \
+        return RUEDA_SCOPE_##scope;
+        RUEDA_STATUS_LIST(STATUS_SCOPE_CASE)
+    }
+    return RUEDA_SCOPE_PROCESS;
+}

@@ -33,6 +33,15 @@ static void every_status_has_name_and_sentence(void **state)
     assert_string_equal(rueda_status_sentence((rueda_status)999), "?");
 }
 
+static void a_scope_tells_what_has_ended(void **state)
+{
+    (void)state;
+    assert_int_equal(rueda_status_scope(RUEDA_ERR_MISMATCH), RUEDA_SCOPE_OPERATION);
+    assert_int_equal(rueda_status_scope(RUEDA_ERR_PEER), RUEDA_SCOPE_JOB);
+    assert_int_equal(rueda_status_scope(RUEDA_ERR_CONFIG), RUEDA_SCOPE_PROCESS);
+    assert_int_equal(rueda_status_scope((rueda_status)999), RUEDA_SCOPE_PROCESS);
+}
+
 static void failure_leaves_its_sentence(void **state)
 {
     (void)state;
@@ -101,6 +110,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_status_has_name_and_sentence),
+        cmocka_unit_test(a_scope_tells_what_has_ended),
         cmocka_unit_test(failure_leaves_its_sentence),
         cmocka_unit_test(system_error_is_appended),
         cmocka_unit_test(long_sentences_are_cut),

@@ -9,6 +9,7 @@
 #ifndef RUEDA_BOOT_H
 #define RUEDA_BOOT_H
 
+#include "boot/attendance.h"
 #include "memory/segment.h"
 #include "net/net.h"
 #include "observe/log.h"
@@ -20,8 +21,9 @@ typedef struct boot_identity {
     int rank, size;
     int local_rank, local_size;
     int cross_rank, cross_size;
-    bool crowded;      /* more ranks on this machine than processors they may run on */
-    bool crowded_some; /* the same of any machine: alike on all ranks */
+    bool shares_memory; /* with the ranks of its host; not where another transport is forced */
+    bool crowded;       /* more ranks on this machine than processors they may run on */
+    bool crowded_some;  /* the same of any machine: alike on all ranks */
 } boot_identity;
 
 /* What the connections of a job are for. */
@@ -43,6 +45,10 @@ typedef struct boot_meeting {
     boot_place *places;          /* by rank */
     net_link *links[BOOT_LINKS]; /* to parent and children, open */
     int link_count;
+    int *bells; /* by rank: an eventfd of each rank that shares our memory, and ours; else -1 */
+    int bell_count;
+    attendance *there; /* until all are there; then NULL */
+    bool met; /* others know of this rank in this generation; also told where boot_join fails */
 } boot_meeting;
 
 /* Closes what is in it; safe on a zeroed one. */
@@ -54,21 +60,18 @@ static inline int boot_parent(int rank)
 }
 
 /* From the settings; ERR_CONFIG if they contradict each other. */
-rueda_status boot_identify(const config *settings, boot_identity *who);
-/* What names the sockets of the job on this host: its name, or, where it has none, where it meets. */
-#define BOOT_NAME 64
-const char *boot_job_name(const config *settings, char name[BOOT_NAME]);
-/* Whether ranks of one host use shared memory, and not tcp or MPI, which may be forced. */
-bool boot_shares_memory(const config *settings);
+rueda_status boot_identify(const config *settings, bool shares_memory, boot_identity *who);
 /* Whether the ranks need to meet by TCP. */
 bool boot_needs_network(const config *settings, const boot_identity *who);
 
 /* Joins generation `generation` of the job. Blocks, at most settings->start_timeout seconds; the
- * error then names the ranks that are missing. On success the segment has this rank's part of the
+ * error then names the ranks that are missing. A rank that dies meanwhile ends it on all at once
+ * (ERR_PEER, see attendance.h), and so does what is in `ends`; ERR_INTERRUPTED: the caller gave up. On success the segment has this rank's part of the
  * global set committed and all ranks are present; `meeting` is filled where boot_needs_network, and
  * `who` then has its local and cross ranks from the table. */
 rueda_status boot_join(const config *settings, boot_identity *who, uint64_t generation,
-                       const logger *log, segment *s, boot_meeting *meeting);
+                       const attendance_ends *ends, const logger *log, segment *s,
+                       boot_meeting *meeting);
 
 /* ---- between the files of this folder ---- */
 
@@ -101,11 +104,22 @@ void meet_file_remove(const config *settings);
 /* The others: rank 0's address, and the key if the file brings it. NULL, or why there is none. */
 const char *meet_file_find(const config *settings, net_identity *me, net_address *where);
 /* Blocks until there is, at most until the deadline. */
-rueda_status meet_file_await(const config *settings, net_identity *me, uint64_t deadline_ns,
-                             net_address *where);
+rueda_status meet_file_await(const config *settings, attendance *there, net_identity *me,
+                             uint64_t deadline_ns, net_address *where);
 
-/* find.c: the key, the listener, and where to meet. */
-rueda_status find_meeting(const config *settings, const boot_identity *who, uint64_t generation,
-                          uint64_t deadline_ns, const logger *log, boot_meeting *m);
+/* Whether rank `r` is on our host; without a meeting all are. */
+bool boot_is_local(const boot_meeting *m, const boot_identity *who, int r);
+
+/* share.c: the segment of our host, and where there is a meeting the bells of its ranks. */
+rueda_status share_memory(const config *settings, const boot_identity *who, uint64_t generation,
+                          boot_meeting *m, const logger *log, segment *s);
+void boot_bells_close(boot_meeting *m);
+
+/* find.c: who we are towards others, with the key if something gives one. */
+rueda_status find_identity(const config *settings, const boot_identity *who, uint64_t generation,
+                           net_identity *me);
+/* The listener, and where to meet. `m->identity` was found. */
+rueda_status find_meeting(const config *settings, const boot_identity *who, uint64_t deadline_ns,
+                          const logger *log, boot_meeting *m);
 
 #endif

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MEET_PORTS 16 /* rank 0 takes the first free of so many */
+#define MEET_PORTS 16 /* rank 0 takes the next where somebody else has the first, up to so many */
 
 /* What rank 0 hands to the ranks of its host where nothing else says where to meet. */
 typedef struct invitation {
@@ -26,10 +26,11 @@ _Static_assert(sizeof(invitation) <= HANDOVER_BYTES, "an invitation is handed ov
 static rueda_status find_key(const config *settings, const boot_identity *who, net_identity *me)
 {
     if (settings->key.text[0] != '\0') {
-        if (!net_key_parse(settings->key.text, me->key))
-            return status_fail(RUEDA_ERR_CONFIG, "rank %d: RUEDA_KEY is not %d hexadecimal digits",
-                               who->rank, 2 * NET_KEY_BYTES);
-        return RUEDA_OK;
+        const char *wrong = net_key_parse(settings->key.text, me->key);
+        return wrong == NULL
+                   ? RUEDA_OK
+                   : status_fail(RUEDA_ERR_CONFIG, "rank %d: RUEDA_KEY cannot be used: %s",
+                                 who->rank, wrong);
     }
     if (settings->key_file.text[0] != '\0')
         return net_key_read(settings->key_file.text, me->key);
@@ -65,6 +66,25 @@ static rueda_status parse_ports(const config *settings, uint16_t *first, uint16_
     return RUEDA_OK;
 }
 
+/* Rank 0 listens where the others were told to look. They look further only where somebody else answers
+ * there: that the port is in use at another address of this host must not make it move on. */
+static rueda_status listen_as_told(const net_address *told, const logger *log,
+                                   const boot_meeting *m, int *listener, uint16_t *port)
+{
+    const uint16_t first = told->port,
+                   last = (uint16_t)(first > 65535 - MEET_PORTS ? 65535 : first + MEET_PORTS - 1);
+    const net_address *where = m->own.family == 0 ? NULL : &m->own;
+    rueda_status status = net_listen(where, first, first, listener, port);
+    if (status != RUEDA_OK && where == NULL)
+        status = net_listen(told, first, first, listener, port);
+    if (status != RUEDA_OK)
+        status = net_listen(where, first, last, listener, port);
+    if (status == RUEDA_OK && *port != first)
+        log_line(log, LOG_WARN, "port %u, where the ranks were to meet, is in use: they meet at %u",
+                 first, *port);
+    return status;
+}
+
 /* Rank 0 listens where the others were told to look, everybody else anywhere. */
 static rueda_status open_door(const config *settings, const boot_identity *who,
                               const net_address *told, const logger *log, boot_meeting *m,
@@ -77,11 +97,10 @@ static rueda_status open_door(const config *settings, const boot_identity *who,
         status = net_interface(settings->interface.text, &m->own);
     if (status != RUEDA_OK)
         return status;
-    if (who->rank == 0 && told->port != 0) {
-        first = told->port;
-        last = (uint16_t)(told->port > 65535 - MEET_PORTS ? 65535 : told->port + MEET_PORTS - 1);
-    }
-    status = net_listen(m->own.family == 0 ? NULL : &m->own, first, last, &listener, port);
+    if (who->rank == 0 && told->port != 0)
+        status = listen_as_told(told, log, m, &listener, port);
+    else
+        status = net_listen(m->own.family == 0 ? NULL : &m->own, first, last, &listener, port);
     if (status != RUEDA_OK)
         return status;
     status = net_door_open(&m->identity, listener, log, &m->door);
@@ -93,11 +112,11 @@ static rueda_status open_door(const config *settings, const boot_identity *who,
 /* ---- The way to rank 0 ----------------------------------------------------------------------- */
 
 /* One host: rank 0 tells the others, and gives them a key if there is none. */
-static rueda_status invite(const config *settings, const boot_identity *who, uint64_t generation,
-                           uint16_t port, const logger *log, boot_meeting *m)
+static rueda_status invite(const config *settings, const boot_identity *who, uint16_t port,
+                           const net_identity *known, const logger *log, boot_meeting *m)
 {
-    const handover h = {settings, generation, "meeting", 0};
-    handover_gift gift = {.fd = -1, .bytes = sizeof(invitation)};
+    const handover h = {settings, {known, "meeting", 0}, m->there};
+    handover_gift gift = {.bytes = sizeof(invitation)};
     invitation card = {.where = m->own};
     if (card.where.family == 0)
         card.where = (net_address){.family = 4, .ip = {127, 0, 0, 1}};
@@ -110,22 +129,27 @@ static rueda_status invite(const config *settings, const boot_identity *who, uin
     for (int r = 0; r < who->size; r++)
         takes[r] = r != 0;
     const rueda_status status = handover_give(&h, takes, who->size, &gift, log);
+    explicit_bzero(&gift, sizeof gift);
+    explicit_bzero(&card, sizeof card);
     free(takes);
     return status;
 }
 
 static rueda_status accept_invitation(const config *settings, const boot_identity *who,
-                                      uint64_t generation, boot_meeting *m, net_address *where)
+                                      boot_meeting *m, net_address *where)
 {
-    const handover h = {settings, generation, "meeting", 0};
-    handover_gift gift;
+    const handover h = {settings, {&m->identity, "meeting", 0}, m->there};
+    handover_gift gift = {.fd_count = 0};
     invitation card;
-    const rueda_status status = handover_take(&h, who->rank, &gift);
+    const rueda_status status = handover_take(&h, who->rank, who->size, &gift);
     if (status != RUEDA_OK)
         return status;
     memcpy(&card, gift.data, sizeof card);
     memcpy(m->identity.key, card.key, sizeof card.key);
     *where = card.where;
+    explicit_bzero(&gift, sizeof gift);
+    explicit_bzero(&card, sizeof card);
+    attendance_pass(m->there, BOOT_PHASE_INVITED);
     return RUEDA_OK;
 }
 
@@ -139,39 +163,42 @@ static void make_key(net_identity *me)
 /* ---- All together ---------------------------------------------------------------------------- */
 
 static rueda_status find_as_first(const config *settings, const boot_identity *who,
-                                  uint64_t generation, const net_address *told, const logger *log,
-                                  boot_meeting *m, boot_host *host)
+                                  const net_address *told, const logger *log, boot_meeting *m,
+                                  boot_host *host)
 {
     const bool invites = settings->meet.text[0] == '\0';
+    net_identity known = m->identity; /* by those who come for the key, too */
     if ((invites && settings->key.text[0] == '\0' && settings->key_file.text[0] == '\0') ||
         meet_file_brings_key(settings))
         make_key(&m->identity);
     rueda_status status = open_door(settings, who, told, log, m, &host->port);
-    if (status != RUEDA_OK)
-        return status;
-    if (meet_file_of(settings) != NULL)
-        return meet_file_write(settings, host->port, m);
+    if (status == RUEDA_OK && meet_file_of(settings) != NULL)
+        status = meet_file_write(settings, host->port, m);
+    if (status == RUEDA_OK && invites) {
+        status = invite(settings, who, host->port, &known, log, m);
+        attendance_pass(m->there, BOOT_PHASE_INVITED);
+    }
+    explicit_bzero(&known, sizeof known);
     /* whom the invitation did not reach the meeting will miss, too, and tell those who came */
-    status = invites ? invite(settings, who, generation, host->port, log, m) : RUEDA_OK;
     return status == RUEDA_ERR_TIMEOUT ? RUEDA_OK : status;
 }
 
 static rueda_status find_as_other(const config *settings, const boot_identity *who,
-                                  uint64_t generation, uint64_t deadline_ns, net_address *where,
-                                  const logger *log, boot_meeting *m, boot_host *host)
+                                  uint64_t deadline_ns, net_address *where, const logger *log,
+                                  boot_meeting *m, boot_host *host)
 {
     rueda_status status = RUEDA_OK;
     if (settings->meet.text[0] == '\0')
-        status = accept_invitation(settings, who, generation, m, where);
+        status = accept_invitation(settings, who, m, where);
     else if (meet_file_of(settings) != NULL)
-        status = meet_file_await(settings, &m->identity, deadline_ns, where);
+        status = meet_file_await(settings, m->there, &m->identity, deadline_ns, where);
     else
         host->ports = MEET_PORTS;
     return status == RUEDA_OK ? open_door(settings, who, where, log, m, &host->port) : status;
 }
 
-static rueda_status start_identity(const config *settings, const boot_identity *who,
-                                   uint64_t generation, net_identity *me)
+rueda_status find_identity(const config *settings, const boot_identity *who, uint64_t generation,
+                           net_identity *me)
 {
     *me = (net_identity){
         .generation = generation, .rank = (uint32_t)who->rank, .encrypt = settings->encrypt != 0};
@@ -179,22 +206,21 @@ static rueda_status start_identity(const config *settings, const boot_identity *
     return find_key(settings, who, me);
 }
 
-rueda_status find_meeting(const config *settings, const boot_identity *who, uint64_t generation,
-                          uint64_t deadline_ns, const logger *log, boot_meeting *m)
+rueda_status find_meeting(const config *settings, const boot_identity *who, uint64_t deadline_ns,
+                          const logger *log, boot_meeting *m)
 {
     net_address where = {0};
     boot_host host = {.where = &where, .ports = 1};
-    rueda_status status = start_identity(settings, who, generation, &m->identity);
-    if (status == RUEDA_OK && settings->meet.text[0] != '\0' && meet_file_of(settings) == NULL) {
+    rueda_status status = RUEDA_OK;
+    if (settings->meet.text[0] != '\0' && meet_file_of(settings) == NULL) {
         status = net_resolve(settings->meet.text, 0, &where);
         if (status == RUEDA_OK && where.port == 0)
             status = status_fail(RUEDA_ERR_CONFIG, "RUEDA_MEET=%s has no port: write HOST:PORT",
                                  settings->meet.text);
     }
     if (status == RUEDA_OK)
-        status = who->rank == 0
-                     ? find_as_first(settings, who, generation, &where, log, m, &host)
-                     : find_as_other(settings, who, generation, deadline_ns, &where, log, m, &host);
+        status = who->rank == 0 ? find_as_first(settings, who, &where, log, m, &host)
+                                : find_as_other(settings, who, deadline_ns, &where, log, m, &host);
     if (status == RUEDA_OK)
         status = meeting_hold(settings, who, &host, deadline_ns, m);
     if (who->rank == 0 && meet_file_of(settings) != NULL)

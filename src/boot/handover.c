@@ -1,195 +1,266 @@
-/* handover.c: an abstract Unix socket named by job, generation and topic, with SO_PEERCRED. */
+/* handover.c: a greeting, an answer, and descriptors (SCM_RIGHTS) over a Unix socket. */
 #include "boot/handover.h"
 #include "base/os.h"
-#include "boot/boot.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
 #define GREETING_MAGIC 0x72756564u
-#define GREETING_VERSION 1
-#define GREETING_LIMIT_MS 1000   /* a connection that says nothing for so long is dropped */
+#define GREETING_VERSION 2
+#define GREETING_LIMIT_NS UINT64_C(1000000000) /* who says nothing for so long is dropped */
 #define CONNECT_FIRST_NS 100000  /* pause before the second try, doubled each time … */
-#define CONNECT_LAST_NS 10000000 /* … up to this */
+#define CONNECT_LAST_NS 20000000 /* … up to this */
+#define LOOK_SHARE 20            /* a pause is so many times what looking took … */
+#define PAUSE_MOST_NS 200000000  /* … up to this */
+#define ACCEPT_PAUSE_NS 10000000
+#define SERVED_AT_ONCE 256
+#define FDS_AT_ONCE 250      /* in one message; the system takes 253 */
+#define SEND_PAUSE_NS 500000 /* while too many descriptors are on their way to others */
 
 typedef struct greeting {
     uint32_t magic, version;
-    uint64_t generation;
-    uint32_t rank, zero;
+    uint32_t rank, size;
 } greeting;
 
-static socklen_t address_of(const handover *h, struct sockaddr_un *address)
-{
-    char name[BOOT_NAME];
-    memset(address, 0, sizeof *address);
-    address->sun_family = AF_UNIX;
-    const int length = snprintf(address->sun_path + 1, sizeof address->sun_path - 1,
-                                "rueda/%s/%llu/%s-%d", boot_job_name(h->settings, name),
-                                (unsigned long long)h->generation, h->topic, h->giver);
-    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
-}
+enum verdict { WELCOME = 1, OTHER_VERSION, OTHER_SIZE, OTHER_PROCESS };
+
+typedef struct answer {
+    uint32_t verdict, bytes;
+    uint8_t data[HANDOVER_BYTES];
+} answer;
 
 static uint64_t deadline_of(const config *settings)
 {
     return os_now_ns() + (uint64_t)settings->start_timeout * 1000000000u;
 }
 
-/* poll() until readable or the deadline; false: time is up. */
+static bool is_readable(int fd, int ms)
+{
+    return poll(&(struct pollfd){fd, POLLIN, 0}, 1, ms) > 0;
+}
+
+/* False: time is up. */
 static bool readable_before(int fd, uint64_t deadline)
 {
-    for (;;) {
-        const uint64_t now = os_now_ns();
-        if (now >= deadline)
-            return false;
-        struct pollfd p = {fd, POLLIN, 0};
-        const int ready = poll(&p, 1, (int)((deadline - now) / 1000000) + 1);
-        if (ready > 0)
+    for (uint64_t now; (now = os_now_ns()) < deadline;) {
+        if (is_readable(fd, (int)((deadline - now) / 1000000) + 1))
             return true;
-        if (ready < 0 && errno != EINTR)
-            return false;
     }
-}
-
-static bool same_user(int connection)
-{
-    struct ucred peer;
-    socklen_t length = sizeof peer;
-    return getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 &&
-           peer.uid == geteuid();
-}
-
-static bool send_gift(int connection, const handover_gift *gift)
-{
-    struct iovec body = {(void *)gift, sizeof *gift};
-    union {
-        char space[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } control;
-    memset(&control, 0, sizeof control);
-    struct msghdr message = {.msg_iov = &body,
-                             .msg_iovlen = 1,
-                             .msg_control = control.space,
-                             .msg_controllen = sizeof control.space};
-    if (gift->fd < 0) {
-        message.msg_control = NULL;
-        message.msg_controllen = 0;
-        return sendmsg(connection, &message, MSG_NOSIGNAL) == (ssize_t)sizeof *gift;
-    }
-    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(header), &gift->fd, sizeof gift->fd);
-    return sendmsg(connection, &message, MSG_NOSIGNAL) == (ssize_t)sizeof *gift;
-}
-
-static bool receive_gift(int connection, handover_gift *gift)
-{
-    struct iovec body = {gift, sizeof *gift};
-    union {
-        char space[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } control;
-    struct msghdr message = {.msg_iov = &body,
-                             .msg_iovlen = 1,
-                             .msg_control = control.space,
-                             .msg_controllen = sizeof control.space};
-    const ssize_t got = recvmsg(connection, &message, MSG_CMSG_CLOEXEC | MSG_WAITALL);
-    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    const bool brought_fd = header != NULL && header->cmsg_type == SCM_RIGHTS;
-    int fd = -1;
-    if (brought_fd)
-        memcpy(&fd, CMSG_DATA(header), sizeof fd);
-    if (got == (ssize_t)sizeof *gift && brought_fd == (gift->fd >= 0) &&
-        gift->bytes <= HANDOVER_BYTES)
-        return gift->fd = fd, true;
-    if (fd >= 0)
-        close(fd);
     return false;
 }
 
-/* One newcomer; true if a rank that was still missing now has the descriptor. */
+/* ---- Descriptors ----------------------------------------------------------------------------- */
+
+typedef union fd_space {
+    char space[CMSG_SPACE(FDS_AT_ONCE * sizeof(int))];
+    struct cmsghdr align;
+} fd_space;
+
+/* The system bounds how many descriptors of a user are sent and not received yet. */
+static bool send_some_fds(int connection, const int *fds, int count, uint64_t deadline)
+{
+    static const char byte = 0;
+    fd_space control;
+    const size_t bytes = (size_t)count * sizeof *fds;
+    struct iovec body = {(void *)&byte, 1};
+    struct msghdr message = {.msg_iov = &body,
+                             .msg_iovlen = 1,
+                             .msg_control = control.space,
+                             .msg_controllen = CMSG_SPACE(bytes)};
+    memset(&control, 0, sizeof control);
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(bytes);
+    memcpy(CMSG_DATA(header), fds, bytes);
+    while (sendmsg(connection, &message, MSG_NOSIGNAL) != 1) {
+        if ((errno != ETOOMANYREFS && errno != EINTR) || os_now_ns() > deadline)
+            return false;
+        nanosleep(&(struct timespec){0, SEND_PAUSE_NS}, NULL);
+    }
+    return true;
+}
+
+static bool send_fds(int connection, const int *fds, int count)
+{
+    const uint64_t deadline = os_now_ns() + GREETING_LIMIT_NS;
+    for (int done = 0; done < count; done += FDS_AT_ONCE) {
+        const int rest = count - done;
+        if (!send_some_fds(connection, fds + done, rest < FDS_AT_ONCE ? rest : FDS_AT_ONCE,
+                           deadline))
+            return false;
+    }
+    return true;
+}
+
+/* What came of `count` descriptors with one message; -1: the connection ended. */
+static int receive_some_fds(int connection, int *fds, int count)
+{
+    char byte;
+    fd_space control;
+    struct iovec body = {&byte, 1};
+    struct msghdr message = {.msg_iov = &body,
+                             .msg_iovlen = 1,
+                             .msg_control = control.space,
+                             .msg_controllen = CMSG_SPACE((size_t)count * sizeof *fds)};
+    ssize_t got;
+    do
+        got = recvmsg(connection, &message, MSG_CMSG_CLOEXEC);
+    while (got < 0 && errno == EINTR);
+    if (got != 1)
+        return -1;
+    const struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    if (header == NULL || header->cmsg_type != SCM_RIGHTS)
+        return 0;
+    const size_t bytes = header->cmsg_len - CMSG_LEN(0);
+    memcpy(fds, CMSG_DATA(header), bytes);
+    return (int)(bytes / sizeof *fds);
+}
+
+static void close_fds(const int *fds, int count)
+{
+    for (int i = 0; i < count; i++)
+        close(fds[i]);
+}
+
+/* ---- The giver ------------------------------------------------------------------------------- */
+
+static enum verdict judge(const greeting *hello, const bool *missing, int size)
+{
+    if (hello->magic != GREETING_MAGIC || hello->version != GREETING_VERSION)
+        return OTHER_VERSION;
+    if (hello->size != (uint32_t)size || hello->rank >= (uint32_t)size)
+        return OTHER_SIZE;
+    return missing[hello->rank] ? WELCOME : OTHER_PROCESS;
+}
+
+static bool send_answer(int connection, enum verdict verdict, const handover_gift *gift)
+{
+    answer a = {.verdict = (uint32_t)verdict};
+    if (verdict == WELCOME) {
+        a.bytes = gift->bytes;
+        memcpy(a.data, gift->data, sizeof a.data);
+    }
+    const bool sent = send(connection, &a, sizeof a, MSG_NOSIGNAL) == (ssize_t)sizeof a;
+    explicit_bzero(&a, sizeof a);
+    return sent;
+}
+
+/* The greeting of a rank that is still missing. */
+static bool hear_greeting(int connection, const bool *missing, int size, greeting *hello)
+{
+    spot_stranger peer;
+    if (!spot_is_own_user(connection, &peer) ||
+        !readable_before(connection, os_now_ns() + GREETING_LIMIT_NS) ||
+        recv(connection, hello, sizeof *hello, MSG_WAITALL | MSG_DONTWAIT) !=
+            (ssize_t)sizeof *hello)
+        return false;
+    const enum verdict verdict = judge(hello, missing, size);
+    if (verdict != WELCOME)
+        send_answer(connection, verdict, NULL);
+    return verdict == WELCOME;
+}
+
+/* One newcomer, whose connection is then ours no more; true if a rank that was still missing now has the
+ * gift. */
 static bool serve(const handover *h, int connection, bool *missing, int size,
                   const handover_gift *gift)
 {
     greeting hello;
-    const uint64_t deadline = os_now_ns() + GREETING_LIMIT_MS * UINT64_C(1000000);
-    if (!same_user(connection) || !readable_before(connection, deadline) ||
-        recv(connection, &hello, sizeof hello, MSG_WAITALL | MSG_DONTWAIT) != (ssize_t)sizeof hello)
-        return false;
-    if (hello.magic != GREETING_MAGIC || hello.version != GREETING_VERSION ||
-        hello.generation != h->generation || hello.rank >= (uint32_t)size || !missing[hello.rank] ||
-        !send_gift(connection, gift))
-        return false;
-    missing[hello.rank] = false;
-    return true;
+    const bool served = hear_greeting(connection, missing, size, &hello) &&
+                        send_answer(connection, WELCOME, gift) &&
+                        send_fds(connection, gift->fds, gift->fd_count);
+    if (served)
+        missing[hello.rank] = false;
+    if (served && h->spot.giver == 0 && !attendance_is_seated(h->there, (int)hello.rank))
+        attendance_seat_socket(h->there, (int)hello.rank, connection);
+    else
+        close(connection);
+    return served;
 }
 
 static rueda_status fail_missing(const handover *h, const bool *missing, int size)
 {
-    char list[200] = "";
-    size_t used = 0;
-    for (int r = 0; r < size && used + 16 < sizeof list; r++) {
+    rank_list list = {.count = 0};
+    for (int r = 0; r < size; r++) {
         if (missing[r])
-            used += (size_t)snprintf(list + used, sizeof list - used, " %d", r);
+            rank_list_add(&list, (uint32_t)r);
     }
-    return status_fail(RUEDA_ERR_TIMEOUT,
-                       "rank %d waited %lld s in rueda_init for rank%s; see why they did not "
-                       "start, or raise RUEDA_START_TIMEOUT",
-                       h->giver, (long long)h->settings->start_timeout, list);
+    return attendance_fail_missing(h->settings, h->spot.giver, &list, NULL);
+}
+
+static int count_missing(const bool *missing, int size)
+{
+    int count = 0;
+    for (int r = 0; r < size; r++)
+        count += missing[r];
+    return count;
+}
+
+/* Those who have come by now; not more at once, since strangers may come without end. */
+static rueda_status serve_some(const handover *h, int listener, bool *missing, int size,
+                               const handover_gift *gift, const logger *log, bool *complained)
+{
+    for (int i = 0; i < SERVED_AT_ONCE; i++) {
+        if (count_missing(missing, size) == 0 || !is_readable(listener, 0))
+            break;
+        const int connection = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+        h->there->met = true;
+        if (connection < 0 && errno == EMFILE)
+            return status_fail_errno(RUEDA_ERR_SYSTEM,
+                                     "rank %d cannot take in the other ranks; raise `ulimit -n`",
+                                     h->spot.giver);
+        if (connection < 0) {
+            nanosleep(&(struct timespec){0, ACCEPT_PAUSE_NS}, NULL);
+            break;
+        }
+        if (serve(h, connection, missing, size, gift) || *complained ||
+            attendance_look(h->there) != RUEDA_OK) /* a rank of ours that gives up, too */
+            continue;
+        *complained = true;
+        log_line(log, LOG_WARN, "refused a process that wanted to join the job; the job goes on");
+    }
+    return RUEDA_OK;
+}
+
+/* Rank 0 cannot go on. All others hear it, also those who come only now: one that did not would wait for a
+ * rank 0 that is there no more. */
+static void end_all(const handover *h, rueda_status status)
+{
+    attendance_fail(h->there, status);
+    nanosleep(&(struct timespec){0, ACCEPT_PAUSE_NS}, NULL);
 }
 
 static rueda_status serve_all(const handover *h, int listener, bool *missing, int size,
                               const handover_gift *gift, const logger *log)
 {
     const uint64_t deadline = deadline_of(h->settings);
+    uint64_t linger = 0; /* rank 0 also serves those who are to hear that a rank is lost */
     bool complained = false;
-    int left = 0;
-    for (int r = 0; r < size; r++)
-        left += missing[r];
-    while (left > 0) {
-        if (!readable_before(listener, deadline))
+    while (count_missing(missing, size) > 0) {
+        const rueda_status status = attendance_wait(h->there, listener);
+        const uint64_t now = os_now_ns();
+        if (status != RUEDA_OK && linger == 0)
+            linger = h->spot.giver == 0 ? attendance_linger_ns(h->there) : now;
+        const rueda_status served = serve_some(h, listener, missing, size, gift, log, &complained);
+        if (served != RUEDA_OK && h->spot.giver != 0)
+            return served;
+        if (served != RUEDA_OK)
+            end_all(h, served);
+        if (status != RUEDA_OK && now >= linger)
+            break;
+        if (status != RUEDA_OK)
+            is_readable(listener, ATTENDANCE_LOOK_MS);
+        else if (now > deadline)
             return fail_missing(h, missing, size);
-        const int connection = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-        if (connection < 0) {
-            nanosleep(&(struct timespec){0, CONNECT_LAST_NS},
-                      NULL); /* out of descriptors, perhaps */
-            continue;
-        }
-        if (serve(h, connection, missing, size, gift)) {
-            left--;
-        } else if (!complained) {
-            complained = true;
-            log_line(log, LOG_WARN,
-                     "refused a process that wanted to join the job; the job goes on");
-        }
-        close(connection);
     }
-    return RUEDA_OK;
-}
-
-static rueda_status listen_for(const handover *h, int size, int *listener)
-{
-    struct sockaddr_un address;
-    const socklen_t length = address_of(h, &address);
-    const int made = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (made < 0)
-        return status_fail_errno(RUEDA_ERR_SYSTEM, "rank %d: cannot make a Unix socket", h->giver);
-    if (bind(made, (struct sockaddr *)&address, length) == 0 && listen(made, size) == 0)
-        return *listener = made, RUEDA_OK;
-    status_fail_errno(RUEDA_ERR_SYSTEM,
-                      "rank %d: cannot listen for job '%s' (is it running twice?)", h->giver,
-                      h->settings->job.text);
-    close(made);
-    return RUEDA_ERR_SYSTEM;
+    return attendance_look(h->there);
 }
 
 rueda_status handover_give(const handover *h, const bool *takes, int size,
@@ -198,9 +269,9 @@ rueda_status handover_give(const handover *h, const bool *takes, int size,
     int listener = -1;
     bool *missing = malloc((size_t)size * sizeof *missing);
     if (missing == NULL)
-        return status_fail(RUEDA_ERR_MEMORY, "rank %d: out of memory in rueda_init", h->giver);
+        return status_fail(RUEDA_ERR_MEMORY, "rank %d: out of memory in rueda_init", h->spot.giver);
     memcpy(missing, takes, (size_t)size * sizeof *missing);
-    rueda_status status = listen_for(h, size, &listener);
+    rueda_status status = spot_listen(&h->spot, &listener);
     if (status == RUEDA_OK) {
         status = serve_all(h, listener, missing, size, gift, log);
         close(listener);
@@ -209,44 +280,156 @@ rueda_status handover_give(const handover *h, const bool *takes, int size,
     return status;
 }
 
-/* The giver may not listen yet: try again, a little slower each time. */
-static int connect_before(const struct sockaddr_un *address, socklen_t length, uint64_t deadline)
+/* ---- A taker --------------------------------------------------------------------------------- */
+
+static rueda_status fail_late(const handover *h, int rank, const spot_stranger *met)
 {
-    long pause_ns = CONNECT_FIRST_NS;
-    for (;;) {
-        const int connection = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        if (connection < 0)
-            return -1;
-        if (connect(connection, (const struct sockaddr *)address, length) == 0)
-            return connection;
-        close(connection);
-        if (os_now_ns() > deadline)
-            return -1;
+    char beside[160] = "";
+    if (met->pid != 0)
+        snprintf(beside, sizeof beside, " (process %d of user %u listens in its place)", met->pid,
+                 met->user);
+    return status_fail(RUEDA_ERR_TIMEOUT,
+                       "rank %d waited %lld s in rueda_init for rank %d%s; see why it did not "
+                       "start, or raise RUEDA_START_TIMEOUT",
+                       rank, (long long)h->settings->start_timeout, h->spot.giver, beside);
+}
+
+/* A little longer each time, and so that looking, which takes its time where the machine has thousands of
+ * sockets, leaves the cores to others. */
+static long next_pause(long pause_ns, uint64_t look_ns)
+{
+    const uint64_t rest = LOOK_SHARE * look_ns;
+    pause_ns = 2 * pause_ns > CONNECT_LAST_NS ? CONNECT_LAST_NS : 2 * pause_ns;
+    if (rest <= (uint64_t)pause_ns)
+        return pause_ns;
+    return rest > PAUSE_MOST_NS ? PAUSE_MOST_NS : (long)rest;
+}
+
+/* The giver may not listen yet: try again. */
+static rueda_status connect_before(const handover *h, int rank, uint64_t deadline, int *connected)
+{
+    spot_stranger met = {0};
+    for (long pause_ns = CONNECT_FIRST_NS;;) {
+        const uint64_t start = os_now_ns();
+        const int connection = spot_connect(&h->spot, &met);
+        if (connection >= 0)
+            return *connected = connection, RUEDA_OK;
+        if (errno == EMFILE)
+            return status_fail_errno(RUEDA_ERR_SYSTEM,
+                                     "rank %d cannot connect to rank %d; raise `ulimit -n`", rank,
+                                     h->spot.giver);
+        const rueda_status status = attendance_look(h->there);
+        const uint64_t now = os_now_ns();
+        if (status != RUEDA_OK)
+            return status;
+        if (now > deadline)
+            return fail_late(h, rank, &met);
         nanosleep(&(struct timespec){0, pause_ns}, NULL);
-        pause_ns = pause_ns * 2 > CONNECT_LAST_NS ? CONNECT_LAST_NS : pause_ns * 2;
+        pause_ns = next_pause(pause_ns, now - start);
     }
 }
 
-rueda_status handover_take(const handover *h, int rank, handover_gift *gift)
+/* The giver is gone: if it is rank 0 we say so, of another rank 0 will tell. */
+static rueda_status fail_gone(const handover *h, int rank, uint64_t deadline)
 {
-    struct sockaddr_un address;
-    const socklen_t length = address_of(h, &address);
+    rueda_status status = attendance_look(h->there);
+    if (h->spot.giver == 0 && status == RUEDA_OK)
+        return attendance_lose(h->there, 0);
+    while (status == RUEDA_OK && os_now_ns() < deadline)
+        status = attendance_wait(h->there, -1);
+    return status == RUEDA_OK ? fail_late(h, rank, &(spot_stranger){0}) : status;
+}
+
+static rueda_status fail_refused(const handover *h, int rank, int size, uint32_t verdict)
+{
+    if (verdict == OTHER_PROCESS)
+        return status_fail(RUEDA_ERR_SYSTEM,
+                           "rank %d: another process has come to rank %d as rank %d already: is "
+                           "RUEDA_RANK=%d given to two?",
+                           rank, h->spot.giver, rank, rank);
+    if (verdict == OTHER_SIZE)
+        return status_fail(RUEDA_ERR_CONFIG,
+                           "rank %d has RUEDA_SIZE=%d, and rank %d another: set it alike on all "
+                           "ranks",
+                           rank, size, h->spot.giver);
+    return status_fail(RUEDA_ERR_STATE,
+                       "rank %d: rank %d has another version of rueda: use the same on all ranks",
+                       rank, h->spot.giver);
+}
+
+/* Until something comes from the giver. */
+static rueda_status await(const handover *h, int rank, uint64_t deadline, int connection)
+{
+    while (!is_readable(connection, 0)) {
+        const rueda_status status = attendance_wait(h->there, connection);
+        if (status != RUEDA_OK)
+            return status;
+        if (os_now_ns() > deadline)
+            return fail_late(h, rank, &(spot_stranger){0});
+    }
+    return RUEDA_OK;
+}
+
+static rueda_status take_fds(const handover *h, int rank, uint64_t deadline, int connection,
+                             const handover_gift *gift)
+{
+    int done = 0;
+    while (done < gift->fd_count) {
+        const int rest = gift->fd_count - done;
+        const int wanted = rest < FDS_AT_ONCE ? rest : FDS_AT_ONCE;
+        rueda_status status = await(h, rank, deadline, connection);
+        const int got =
+            status == RUEDA_OK ? receive_some_fds(connection, gift->fds + done, wanted) : 0;
+        if (status == RUEDA_OK && got < 0)
+            status = fail_gone(h, rank, deadline);
+        else if (status == RUEDA_OK && got < wanted)
+            status = status_fail(RUEDA_ERR_SYSTEM,
+                                 "rank %d may open too few files: it needs %d for the memory and "
+                                 "the ranks of its host alone; raise `ulimit -n`",
+                                 rank, gift->fd_count);
+        done += got > 0 ? got : 0;
+        if (status != RUEDA_OK)
+            return close_fds(gift->fds, done), status;
+    }
+    return RUEDA_OK;
+}
+
+static rueda_status take_answer(const handover *h, int rank, int size, uint64_t deadline,
+                                int connection, handover_gift *gift)
+{
+    answer a;
+    const greeting hello = {GREETING_MAGIC, GREETING_VERSION, (uint32_t)rank, (uint32_t)size};
+    if (send(connection, &hello, sizeof hello, MSG_NOSIGNAL) != (ssize_t)sizeof hello)
+        return fail_gone(h, rank, deadline);
+    const rueda_status status = await(h, rank, deadline, connection);
+    if (status != RUEDA_OK)
+        return status;
+    if (recv(connection, &a, sizeof a, MSG_WAITALL) != (ssize_t)sizeof a || a.bytes > sizeof a.data)
+        return fail_gone(h, rank, deadline);
+    if (a.verdict != WELCOME)
+        return fail_refused(h, rank, size, a.verdict);
+    gift->bytes = a.bytes;
+    memcpy(gift->data, a.data, sizeof gift->data);
+    explicit_bzero(&a, sizeof a);
+    return RUEDA_OK;
+}
+
+rueda_status handover_take(const handover *h, int rank, int size, handover_gift *gift)
+{
     const uint64_t deadline = deadline_of(h->settings);
-    const int connection = connect_before(&address, length, deadline);
-    if (connection < 0)
-        return status_fail(RUEDA_ERR_TIMEOUT,
-                           "rank %d waited %lld s in rueda_init for rank %d; see why it did not "
-                           "start, or raise RUEDA_START_TIMEOUT",
-                           rank, (long long)h->settings->start_timeout, h->giver);
-    const greeting hello = {GREETING_MAGIC, GREETING_VERSION, h->generation, (uint32_t)rank, 0};
-    rueda_status status = RUEDA_OK;
-    if (!same_user(connection) ||
-        send(connection, &hello, sizeof hello, MSG_NOSIGNAL) != (ssize_t)sizeof hello ||
-        !readable_before(connection, deadline) || !receive_gift(connection, gift))
-        status =
-            status_fail(RUEDA_ERR_SYSTEM,
-                        "rank %d: rank %d refused it; is RUEDA_RANK=%d given to two processes?",
-                        rank, h->giver, rank);
-    close(connection);
+    int connection = -1;
+    rueda_status status = connect_before(h, rank, deadline, &connection);
+    if (status != RUEDA_OK)
+        return status;
+    h->there->met = true;
+    status = take_answer(h, rank, size, deadline, connection, gift);
+    const bool answered = status == RUEDA_OK;
+    if (answered)
+        status = take_fds(h, rank, deadline, connection, gift);
+    /* also where it failed on our side: rank 0 is to hear of it */
+    if (answered && h->spot.giver == 0 && !attendance_is_seated(h->there, 0))
+        attendance_seat_socket(h->there, 0, connection);
+    else
+        close(connection);
     return status;
 }

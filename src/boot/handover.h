@@ -1,26 +1,27 @@
-/* handover.h: passes a descriptor and a few bytes from one rank to others of its host.
+/* handover.h: passes descriptors and a few bytes from one rank to others of its host.
  *
- * The meeting point is an abstract Unix socket named by job, generation and topic: nothing in the file
- * system, nothing left behind. Only processes of the same user get anything (SO_PEERCRED).
+ * They find each other by a spot (spot.h). Only processes of the same user get anything.
  */
 #ifndef RUEDA_BOOT_HANDOVER_H
 #define RUEDA_BOOT_HANDOVER_H
 
-#include "base/config.h"
+#include "boot/attendance.h"
+#include "boot/spot.h"
 #include "observe/log.h"
 
-#define HANDOVER_BYTES 128 /* the most that travels beside the descriptor */
+#define HANDOVER_BYTES 128 /* the most that travels beside the descriptors */
 
 typedef struct handover {
     const config *settings;
-    uint64_t generation;
-    const char *topic; /* several handovers of a generation don't meet each other */
-    int giver;         /* rank */
+    spot spot;
+    attendance
+        *there; /* ends the wait when a rank dies; where rank 0 gives, its sockets are seats */
 } handover;
 
 /* What is given. */
 typedef struct handover_gift {
-    int fd; /* the giver's own; -1: none */
+    int *fds;     /* the giver's own; a taker's room for as many, which are then its own */
+    int fd_count; /* both know it */
     uint32_t bytes;
     uint8_t data[HANDOVER_BYTES];
 } handover_gift;
@@ -30,7 +31,7 @@ typedef struct handover_gift {
 rueda_status handover_give(const handover *h, const bool *takes, int size,
                            const handover_gift *gift, const logger *log);
 
-/* A taker: the descriptor, if any, is then its own. */
-rueda_status handover_take(const handover *h, int rank, handover_gift *gift);
+/* A taker, of a job of `size` ranks. */
+rueda_status handover_take(const handover *h, int rank, int size, handover_gift *gift);
 
 #endif

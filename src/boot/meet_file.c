@@ -106,9 +106,11 @@ static const char *read_line(char *line, bool with_key, net_identity *me, net_ad
     const char *wrong = NULL;
     if (found < 2 || generation != me->generation || net_resolve(text, 0, &read) != RUEDA_OK)
         wrong = "what is there is old";
-    else if (with_key && !net_key_parse(key, me->key))
+    else if (with_key && key[0] == '\0')
         wrong = "rank 0 has its key from elsewhere: give this rank the same RUEDA_KEY_FILE";
-    else
+    else if (with_key)
+        wrong = net_key_parse(key, me->key);
+    if (wrong == NULL)
         *where = read;
     sodium_memzero(key, sizeof key);
     return wrong;
@@ -134,12 +136,15 @@ const char *meet_file_find(const config *settings, net_identity *me, net_address
     return wrong;
 }
 
-rueda_status meet_file_await(const config *settings, net_identity *me, uint64_t deadline_ns,
-                             net_address *where)
+rueda_status meet_file_await(const config *settings, attendance *there, net_identity *me,
+                             uint64_t deadline_ns, net_address *where)
 {
     long pause = FILE_POLL_NS;
     const char *wrong;
     while ((wrong = meet_file_find(settings, me, where)) != NULL) {
+        const rueda_status status = attendance_look(there);
+        if (status != RUEDA_OK)
+            return status;
         if (os_now_ns() > deadline_ns)
             return status_fail(
                 RUEDA_ERR_TIMEOUT,

@@ -1,11 +1,14 @@
 /* meeting.c: all ranks meet at rank 0, get the table of places, and link up as a tree.
  *
  * Rank 0 collects a card from everybody, checks the settings, and answers each with a verdict: either
- * why the job cannot start, the same sentence for all, or the table. Then every rank calls its parent
- * in the tree; the children of rank 0 stay on the connection they came by.
+ * why the job cannot start, the same sentence for all, or the table, and an instance that it has drawn:
+ * connections made from then on belong to this meeting and no other of the same name. Then every rank
+ * calls its parent in the tree; the children of rank 0 stay on the connection they came by. A rank that
+ * dies meanwhile is seen by rank 0, which tells all others: see attendance.h.
  * Invariant: nothing here blocks longer than a poll, so that a slow or hostile guest holds nobody up.
  */
 #include "boot/boot.h"
+#include "boot/parcel.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -15,6 +18,7 @@
 
 #define CALL_LIMIT_NS UINT64_C(1000000000) /* a call that is not answered is tried again */
 #define WELCOME_NS UINT64_C(300000000)     /* for those who were invited in the last moment */
+#define RETURN_NS UINT64_C(500000000)      /* for one who was cut off before its card came */
 #define PAUSE_MS 1                         /* between two looks while something is under way */
 #define AGAIN_NS UINT64_C(5000000)         /* between two calls of a place that refuses */
 
@@ -29,42 +33,18 @@ typedef struct card {
 typedef struct verdict {
     uint32_t status; /* rueda_status; OK: the places follow */
     uint32_t ranks;
+    uint8_t
+        instance[NET_INSTANCE_BYTES]; /* of the job: all connections from now on are bound to it */
     char text[STATUS_TEXT_MAX];
 } verdict;
 
-/* Bytes on their way through a link. */
-typedef struct parcel {
-    uint8_t *bytes;
-    size_t size, moved;
-} parcel;
-
-/* 1: all moved, 0: later, -1: the link broke. */
-static int parcel_send(parcel *p, net_link *link)
-{
-    const struct iovec part = {p->bytes + p->moved, p->size - p->moved};
-    const ssize_t moved = p->moved < p->size ? net_link_send(link, &part, 1) : 0;
-    if (moved < 0)
-        return -1;
-    p->moved += (size_t)moved;
-    return p->moved == p->size;
-}
-
-static int parcel_receive(parcel *p, net_link *link)
-{
-    const ssize_t moved =
-        p->moved < p->size ? net_link_receive(link, p->bytes + p->moved, p->size - p->moved) : 0;
-    if (moved < 0)
-        return -1;
-    p->moved += (size_t)moved;
-    return p->moved == p->size;
-}
-
 static void pause_for(const boot_meeting *m, net_link *const *links, int count)
 {
-    struct pollfd fds[2] = {{net_door_fd(m->door), POLLIN, 0}, {-1, POLLIN, 0}};
+    struct pollfd fds[] = {
+        {net_door_fd(m->door), POLLIN, 0}, {attendance_fd(m->there), POLLIN, 0}, {-1, POLLIN, 0}};
     if (count == 1 && links[0] != NULL)
-        fds[1].fd = net_link_fd(links[0]);
-    poll(fds, 2, PAUSE_MS);
+        fds[2].fd = net_link_fd(links[0]);
+    poll(fds, 3, PAUSE_MS);
 }
 
 static bool keep_link(boot_meeting *m, net_link *link)
@@ -88,19 +68,15 @@ typedef struct guest {
     card card;
     parcel in, out;
     bool has_card, answered;
+    uint64_t cut_ns; /* when it was cut off before its card came; 0: it was not */
 } guest;
 
-static int count_missing(const guest *guests, int size, char *list, size_t room)
+static rank_list list_missing(const guest *guests, int size)
 {
-    int missing = 0;
-    size_t used = 0;
-    list[0] = '\0';
+    rank_list missing = {.count = 0};
     for (int r = 1; r < size; r++) {
-        if (guests[r].has_card)
-            continue;
-        missing++;
-        if (used + 16 < room)
-            used += (size_t)snprintf(list + used, room - used, " %d", r);
+        if (!guests[r].has_card)
+            rank_list_add(&missing, (uint32_t)r);
     }
     return missing;
 }
@@ -115,6 +91,7 @@ static void welcome(boot_meeting *m, guest *guests, int size, net_link *link)
         return;
     }
     guest *g = &guests[p->from];
+    m->there->met = true;
     g->link = link;
     g->in = (parcel){(uint8_t *)&g->card, sizeof g->card, 0};
 }
@@ -125,39 +102,86 @@ static bool is_proper(const card *c, uint32_t rank)
            memchr(c->machine, '\0', sizeof c->machine) != NULL && config_is_sound(&c->settings);
 }
 
-static void read_cards(guest *guests, int size)
+static void read_card(guest *g, uint32_t rank, uint64_t now)
+{
+    const int done = parcel_receive(&g->in, g->link);
+    g->has_card = done == 1 && is_proper(&g->card, rank);
+    if (done == 0 || g->has_card)
+        return;
+    net_link_close(g->link);
+    g->link = NULL;
+    g->cut_ns = now;
+}
+
+/* Who has sent its card says nothing more until it is answered. */
+static bool is_gone(const guest *g, uint64_t now)
+{
+    uint8_t byte;
+    if (g->has_card)
+        return net_link_receive(g->link, &byte, 1) != 0;
+    return g->link == NULL && g->cut_ns != 0 && now > g->cut_ns + RETURN_NS;
+}
+
+/* Who was sent away for want of memory when it had proved itself takes its link for open: it would be waited
+ * for in vain, and then for dead. */
+static rueda_status check_door(const boot_identity *who, const boot_meeting *m)
+{
+    return net_door_ran_short(m->door)
+               ? status_fail(RUEDA_ERR_MEMORY,
+                             "rank %d: out of memory for a connection in rueda_init", who->rank)
+               : RUEDA_OK;
+}
+
+static rueda_status read_cards(const boot_meeting *m, guest *guests, int size, uint64_t now)
 {
     for (int r = 1; r < size; r++) {
         guest *g = &guests[r];
-        if (g->link == NULL || g->has_card)
-            continue;
-        const int done = parcel_receive(&g->in, g->link);
-        if (done < 0 || (done == 1 && !is_proper(&g->card, (uint32_t)r))) {
-            net_link_close(g->link);
-            g->link = NULL;
-        }
-        g->has_card = done == 1 && g->link != NULL;
+        if (g->link != NULL && !g->has_card)
+            read_card(g, (uint32_t)r, now);
+        if (is_gone(g, now))
+            return attendance_lose(m->there, r);
     }
+    return attendance_look(m->there);
+}
+
+static bool all_called(const guest *guests, int size)
+{
+    int r = 1;
+    while (r < size && guests[r].link != NULL)
+        r++;
+    return r == size;
+}
+
+static rueda_status fail_missing(const config *settings, const boot_meeting *m,
+                                 const rank_list *missing)
+{
+    const int trouble = net_door_trouble(m->door);
+    char why[160];
+    if (trouble != 0)
+        snprintf(why, sizeof why, "it could not accept connections: %s%s", strerror(trouble),
+                 trouble == EMFILE ? "; raise `ulimit -n`" : "");
+    return attendance_fail_missing(settings, 0, missing, trouble != 0 ? why : NULL);
 }
 
 static rueda_status collect_cards(const config *settings, const boot_identity *who,
                                   uint64_t deadline_ns, boot_meeting *m, guest *guests)
 {
-    char list[200];
     const uint64_t least_ns = os_now_ns() + WELCOME_NS;
     deadline_ns = deadline_ns > least_ns ? deadline_ns : least_ns;
-    while (count_missing(guests, who->size, list, sizeof list) > 0) {
+    for (rank_list missing; (missing = list_missing(guests, who->size)).count > 0;) {
         const uint64_t now = os_now_ns();
         if (now > deadline_ns)
-            return status_fail(
-                RUEDA_ERR_TIMEOUT,
-                "rank 0 waited %lld s in rueda_init for rank%s; see why they did not "
-                "start or cannot reach it, or raise RUEDA_START_TIMEOUT",
-                (long long)settings->start_timeout, list);
+            return fail_missing(settings, m, &missing);
         bool moved = false;
         for (net_link *link; (link = net_door_progress(m->door, now)) != NULL; moved = true)
             welcome(m, guests, who->size, link);
-        read_cards(guests, who->size);
+        rueda_status status = check_door(who, m);
+        if (status == RUEDA_OK)
+            status = read_cards(m, guests, who->size, now);
+        if (status != RUEDA_OK)
+            return status;
+        if (all_called(guests, who->size))
+            attendance_pass(m->there, BOOT_PHASE_CALLED);
         if (!moved)
             pause_for(m, NULL, 0);
     }
@@ -206,16 +230,15 @@ static void fill_places(boot_meeting *m, const guest *guests, int size)
 static void answer_all(const boot_meeting *m, guest *guests, int size, rueda_status status,
                        uint64_t deadline_ns)
 {
+    uint8_t *answer = (uint8_t *)(guests + size); /* room taken while there was time to fail */
     verdict v = {.status = (uint32_t)status, .ranks = (uint32_t)size};
+    memcpy(v.instance, m->identity.instance, sizeof v.instance);
     snprintf(v.text, sizeof v.text, "%s", status == RUEDA_OK ? "" : status_text());
     const size_t places = status == RUEDA_OK ? (size_t)size * sizeof *m->places : 0;
-    uint8_t *bytes = malloc(sizeof v + places);
-    if (bytes == NULL)
-        return;
-    memcpy(bytes, &v, sizeof v);
-    memcpy(bytes + sizeof v, m->places, places);
+    memcpy(answer, &v, sizeof v);
+    memcpy(answer + sizeof v, m->places, places);
     for (int r = 1; r < size; r++)
-        guests[r].out = (parcel){bytes, sizeof v + places, 0};
+        guests[r].out = (parcel){answer, sizeof v + places, 0};
     for (bool busy = true; busy && os_now_ns() < deadline_ns;) {
         busy = false;
         for (int r = 1; r < size; r++) {
@@ -229,7 +252,21 @@ static void answer_all(const boot_meeting *m, guest *guests, int size, rueda_sta
         if (busy)
             pause_for(m, NULL, 0);
     }
-    free(bytes);
+}
+
+/* Those who come later hear it, too. */
+static void answer_late(boot_meeting *m, guest *guests, int size, rueda_status status)
+{
+    const uint64_t until = attendance_linger_ns(m->there);
+    for (uint64_t now; (now = os_now_ns()) < until && !all_called(guests, size);) {
+        net_link *link = net_door_progress(m->door, now);
+        if (link == NULL) {
+            pause_for(m, NULL, 0);
+            continue;
+        }
+        welcome(m, guests, size, link);
+        answer_all(m, guests, size, status, now + CALL_LIMIT_NS);
+    }
 }
 
 static void own_card(const config *settings, const boot_identity *who, const boot_meeting *m,
@@ -249,23 +286,43 @@ static void own_card(const config *settings, const boot_identity *who, const boo
         memcpy(c->host, c->machine, sizeof c->host);
 }
 
+/* A link of the meeting, with rank `r`, when that is over: it belongs to the tree, or it may be a seat
+ * until all are done. */
+static void place_link(boot_meeting *m, const boot_identity *who, int r, net_link *link, bool met)
+{
+    const int child = who->rank == 0 ? r : who->rank;
+    const bool in_tree = met && boot_parent(child) == 0 && keep_link(m, link);
+    if (met && !attendance_is_seated(m->there, r))
+        attendance_seat_link(m->there, r, link, !in_tree);
+    else if (!in_tree)
+        net_link_close(link);
+}
+
 static rueda_status hold_as_first(const config *settings, const boot_identity *who,
                                   const boot_host *host, uint64_t deadline_ns, boot_meeting *m)
 {
-    guest *guests = calloc((size_t)who->size, sizeof *guests);
+    const size_t each = sizeof(guest) + sizeof(boot_place);
+    guest *guests = calloc(1, sizeof(verdict) + (size_t)who->size * each);
     if (guests == NULL)
         return status_fail(RUEDA_ERR_MEMORY, "rank 0: out of memory in rueda_init");
     own_card(settings, who, m, &(net_address){0}, host->port, &guests[0].card);
     rueda_status status = collect_cards(settings, who, deadline_ns, m, guests);
+    attendance_pass(m->there, BOOT_PHASE_CARD);
     if (status == RUEDA_OK)
         status = compare_cards(settings, guests, who->size);
-    if (status == RUEDA_OK)
+    if (status == RUEDA_OK) {
         fill_places(m, guests, who->size);
+        net_instance_make(&m->identity);
+        net_door_set_identity(m->door, &m->identity);
+    }
     const uint64_t limit = os_now_ns() + CALL_LIMIT_NS;
     answer_all(m, guests, who->size, status, deadline_ns > limit ? deadline_ns : limit);
+    if (status != RUEDA_OK)
+        answer_late(m, guests, who->size, status);
+    attendance_pass(m->there, BOOT_PHASE_VERDICT);
     for (int r = 1; r < who->size; r++) {
-        if (status != RUEDA_OK || boot_parent(r) != 0 || !keep_link(m, guests[r].link))
-            net_link_close(guests[r].link);
+        if (guests[r].link != NULL)
+            place_link(m, who, r, guests[r].link, status == RUEDA_OK);
     }
     free(guests);
     return status;
@@ -273,20 +330,22 @@ static rueda_status hold_as_first(const config *settings, const boot_identity *w
 
 /* ---- The others ------------------------------------------------------------------------------ */
 
-/* A call that is repeated until it is answered, at one port after the other. */
+/* A call that is repeated until it is answered. The next port is tried only where a stranger answers at
+ * this one: while nobody does, rank 0 has not come yet, and who holds a later port is somebody else. */
 typedef struct caller {
     net_link *link;
     net_purpose purpose;
     net_address where;
     uint16_t ports, tried;
     uint64_t again_ns;
-    char why[160]; /* the last call did not succeed */
+    char why[160];      /* the last call did not succeed */
+    uint64_t unable_ns; /* since when not even a call could be made; 0: it could */
 } caller;
 
 /* That nobody is at one of the ports tells less than an answer from another. */
 static void note_why(caller *c)
 {
-    const char *why = c->link == NULL ? "" : net_link_why(c->link);
+    const char *why = c->link == NULL ? status_text() : net_link_why(c->link);
     if (c->why[0] == '\0' || strstr(why, "not reached") == NULL)
         snprintf(c->why, sizeof c->why, "%s", why);
 }
@@ -302,18 +361,29 @@ static bool caller_progress(caller *c, const boot_meeting *m, uint64_t now)
         if (net_link_call(&m->identity, &c->purpose, &to, m->own.family == 0 ? NULL : &m->own,
                           CALL_LIMIT_NS, &c->link) != RUEDA_OK)
             c->link = NULL;
+        if (c->link != NULL)
+            c->unable_ns = 0;
+        else if (c->unable_ns == 0)
+            c->unable_ns = now;
     }
     const net_state state = c->link == NULL ? NET_REFUSED : net_link_progress(c->link, now);
     if (state == NET_OPEN)
         return true;
     if (state != NET_WAITS) {
         note_why(c);
+        const bool stranger = c->link != NULL && net_link_met_stranger(c->link);
         net_link_close(c->link);
         c->link = NULL;
-        c->tried = (uint16_t)((c->tried + 1) % c->ports);
+        c->tried = (uint16_t)(stranger ? (c->tried + 1) % c->ports : 0);
         c->again_ns = c->tried == 0 ? now + AGAIN_NS : now;
     }
     return false;
+}
+
+/* Without descriptors, say, waiting does not help. */
+static bool is_unable(const caller *c, uint64_t now)
+{
+    return c->unable_ns != 0 && now > c->unable_ns + CALL_LIMIT_NS;
 }
 
 static rueda_status call_first(const config *settings, const boot_identity *who,
@@ -326,7 +396,13 @@ static rueda_status call_first(const config *settings, const boot_identity *who,
     while (!caller_progress(&c, m, os_now_ns())) {
         if (c.link == NULL && meet_file_of(settings) != NULL) /* it may be old; a new one counts */
             (void)meet_file_find(settings, &m->identity, &c.where);
-        if (os_now_ns() > deadline_ns + CALL_LIMIT_NS) {
+        const rueda_status status = attendance_look(m->there);
+        if (status != RUEDA_OK)
+            return net_link_close(c.link), status;
+        const uint64_t now = os_now_ns();
+        if (is_unable(&c, now))
+            return status_fail(RUEDA_ERR_SYSTEM, "rank %d: %s", who->rank, c.why);
+        if (now > deadline_ns + CALL_LIMIT_NS) {
             char text[NET_TEXT];
             net_link_close(c.link);
             return status_fail(RUEDA_ERR_TIMEOUT,
@@ -338,8 +414,16 @@ static rueda_status call_first(const config *settings, const boot_identity *who,
         }
         pause_for(m, &c.link, 1);
     }
+    m->there->met = true;
     *link = c.link;
     return RUEDA_OK;
+}
+
+/* Rank 0 has closed the link. It may have told why by another way before. */
+static rueda_status lose_first(const boot_meeting *m)
+{
+    const rueda_status status = attendance_look(m->there);
+    return status != RUEDA_OK ? status : attendance_lose(m->there, 0);
 }
 
 static rueda_status move_parcel(parcel *p, int (*move)(parcel *, net_link *), net_link *link,
@@ -347,10 +431,16 @@ static rueda_status move_parcel(parcel *p, int (*move)(parcel *, net_link *), ne
                                 uint64_t deadline_ns)
 {
     int done;
-    while ((done = move(p, link)) == 0 && os_now_ns() < deadline_ns)
+    while ((done = move(p, link)) == 0 && os_now_ns() < deadline_ns) {
+        const rueda_status status = attendance_look(m->there);
+        if (status != RUEDA_OK)
+            return status;
         pause_for(m, &link, 1);
+    }
     if (done == 1)
         return RUEDA_OK;
+    if (done < 0)
+        return lose_first(m);
     return status_fail(RUEDA_ERR_TIMEOUT,
                        "rank %d: rank 0 ended the meeting in rueda_init before all ranks were "
                        "there; see what it says",
@@ -389,9 +479,11 @@ static rueda_status get_places(const config *settings, const boot_identity *who,
     net_link_local(link, &here);
     net_link_peer(link, &there);
     own_card(settings, who, m, &here, host->port, &mine);
+    attendance_pass(m->there, BOOT_PHASE_CALLED);
     const uint64_t limit = deadline_ns + CALL_LIMIT_NS;
     rueda_status status =
         move_parcel(&(parcel){(uint8_t *)&mine, sizeof mine, 0}, parcel_send, link, who, m, limit);
+    attendance_pass(m->there, BOOT_PHASE_CARD);
     if (status == RUEDA_OK)
         status =
             move_parcel(&(parcel){(uint8_t *)&v, sizeof v, 0}, parcel_receive, link, who, m, limit);
@@ -404,6 +496,8 @@ static rueda_status get_places(const config *settings, const boot_identity *who,
     const size_t bytes = (size_t)who->size * sizeof *m->places;
     status =
         move_parcel(&(parcel){(uint8_t *)m->places, bytes, 0}, parcel_receive, link, who, m, limit);
+    memcpy(m->identity.instance, v.instance, sizeof v.instance);
+    net_door_set_identity(m->door, &m->identity);
     m->places[0].address = there;
     correct_loopback(m, who, &there);
     return status;
@@ -440,6 +534,14 @@ static rueda_status link_up(const boot_identity *who, uint64_t deadline_ns, boot
             net_link_close(c.link);
             return fail_tree(who, missing, has_parent);
         }
+        rueda_status status = attendance_look(m->there);
+        if (status == RUEDA_OK)
+            status = check_door(who, m);
+        if (status != RUEDA_OK) {
+            if (!has_parent)
+                net_link_close(c.link);
+            return status;
+        }
         if (!has_parent && caller_progress(&c, m, now))
             has_parent = keep_link(m, c.link);
         net_link *link = missing > 0 ? net_door_progress(m->door, now) : NULL;
@@ -461,10 +563,12 @@ static rueda_status hold_as_other(const config *settings, const boot_identity *w
     if (status != RUEDA_OK)
         return status;
     status = get_places(settings, who, host, deadline_ns, m, link);
-    const bool is_parent = status == RUEDA_OK && boot_parent(who->rank) == 0;
-    if (!is_parent || !keep_link(m, link))
-        net_link_close(link);
-    return status == RUEDA_OK ? link_up(who, deadline_ns, m, is_parent) : status;
+    attendance_pass(m->there, BOOT_PHASE_VERDICT);
+    place_link(m, who, 0, link, status == RUEDA_OK);
+    if (status == RUEDA_OK)
+        status = link_up(who, deadline_ns, m, boot_parent(who->rank) == 0);
+    attendance_pass(m->there, BOOT_PHASE_LINKED);
+    return status;
 }
 
 rueda_status meeting_hold(const config *settings, const boot_identity *who, const boot_host *host,

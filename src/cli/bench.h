@@ -37,6 +37,7 @@ typedef struct bench_options {
     rueda_dtype dtype;
     rueda_op op;
     const char *algorithm, *transport;
+    bool by_mpirun; /* the transport needs ranks that mpirun starts */
     bool shared, json, async, busy_peer;
     FILE *progress; /* NULL: nobody watches */
     bool bind;      /* each rank keeps to a core of its own, if there are enough */

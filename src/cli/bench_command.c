@@ -7,6 +7,7 @@
 #include "cli/launcher.h"
 #include "cli/mpirun.h"
 #include "cli/options.h"
+#include "transport/registry.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +29,8 @@
 static const char usage[] = "rueda bench WHAT -np N [options]";
 static const char about[] =
     "Measures WHAT between N ranks of this machine through the public calls: submit, agree, run, wait.\n"
-    "WHAT is a collective (allreduce, allgather, broadcast, alltoall, reducescatter, barrier) or one of\n"
+    "WHAT is a collective (allreduce, allgather, broadcast, alltoall, reducescatter, reduce, gather, scatter,\n"
+    "barrier) or one of\n"
     "  tensors   1,000 tensors of 4 KiB at once, against one of their total\n"
     "  behind    4 KiB submitted behind 256 MiB: which ends first, and when\n"
     "  idle      what a job costs that does nothing for 5 s\n"
@@ -129,6 +131,18 @@ static int parse_bind(const char *text, bench_options *o)
     return 0;
 }
 
+static int parse_transport(const char *text, bench_options *o)
+{
+    char list[TRANSPORT_LIST_TEXT];
+    const transport_table *named = transport_named(text);
+    transport_list(list);
+    if (named == NULL && strcmp(text, "auto") != 0)
+        return options_complain("bench", "--transport %s is unknown; give %s", text, list);
+    o->transport = text;
+    o->by_mpirun = named != NULL && named->by_mpirun;
+    return 0;
+}
+
 static int parse_seconds(const char *text, bench_options *o)
 {
     char *end;
@@ -149,22 +163,12 @@ static bool is_float(rueda_dtype dtype)
     return dtype == RUEDA_F16 || dtype == RUEDA_BF16 || dtype == RUEDA_F32 || dtype == RUEDA_F64;
 }
 
-/* MPI needs its own launcher. */
-static bool by_mpirun(const bench_options *o)
-{
-    return strcmp(o->transport, "mpi") == 0;
-}
-
 static int check_combination(const bench_options *o)
 {
     plan_algorithm algorithm;
     if (!plan_algorithm_parse(o->algorithm, &algorithm))
         return options_complain("bench", "--algorithm %s is unknown; rueda plan --help lists them",
                                 o->algorithm);
-    if (strcmp(o->transport, "auto") != 0 && strcmp(o->transport, "shm") != 0 &&
-        strcmp(o->transport, "tcp") != 0 && !by_mpirun(o))
-        return options_complain("bench", "--transport %s is unknown; give shm, tcp or mpi",
-                                o->transport);
     if (o->against == PEER_SOCKET && (o->ranks != 2 || o->collective != PLAN_ALLREDUCE))
         return options_complain("bench", "--against socket is for allreduce with -np 2");
     if (o->op == RUEDA_ADASUM && (o->collective != PLAN_ALLREDUCE || !is_float(o->dtype)))
@@ -210,8 +214,8 @@ static int understand(const words *w, bench_options *o)
         return complain_unknown(w->what);
     o->what = w->what;
     o->algorithm = w->algorithm;
-    o->transport = w->transport;
     int bad = parse_sizes(o->collective == PLAN_BARRIER ? "0" : w->sizes, o);
+    bad = bad != 0 ? bad : parse_transport(w->transport, o);
     bad = bad != 0 ? bad : parse_dtype(w->dtype, &o->dtype);
     bad = bad != 0 ? bad : parse_op(w->op, &o->op);
     bad = bad != 0 ? bad : parse_memory(w->memory, &o->shared);
@@ -227,9 +231,12 @@ static options_result parse(int argc, char **argv, bench_options *o)
                .dtype = "float32",
                .op = "sum",
                .algorithm = "auto",
-               .transport = "shm",
+               .transport = transport_at(0)->name,
                .memory = "private",
                .bind = "core"};
+    char list[TRANSPORT_LIST_TEXT], transports[TRANSPORT_LIST_TEXT + 40];
+    transport_list(list);
+    snprintf(transports, sizeof transports, "how data moves: %s (%s)", list, w.transport);
     const option options[] = {
         {"-np", "N", "number of ranks (2)", OPTION_NUMBER, &o->ranks, 1, PLAN_MAX_RANKS},
         {"--sizes", "LIST", "bytes (4,1K,64K,1M,16M)", OPTION_TEXT, &w.sizes, 0, 0},
@@ -238,8 +245,7 @@ static options_result parse(int argc, char **argv, bench_options *o)
          0},
         {"--algorithm", "NAME", "instead of the one chosen by size (auto)", OPTION_TEXT,
          &w.algorithm, 0, 0},
-        {"--transport", "NAME", "how data moves: auto, shm, tcp or mpi (shm)", OPTION_TEXT,
-         &w.transport, 0, 0},
+        {"--transport", "NAME", transports, OPTION_TEXT, &w.transport, 0, 0},
         {"--memory", "KIND", "private (default), or shared: from rueda_alloc", OPTION_TEXT,
          &w.memory, 0, 0},
         {"--against", "PEER", "openmpi, mpich, gloo, socket (for tcp); or sum, for adasum",
@@ -298,7 +304,7 @@ static int start_ranks(const bench_options *o, int argc, char **argv)
         return EXIT_FAILURE;
     }
     /* mpirun closes descriptors that it does not know: the board then goes by its path */
-    if (by_mpirun(o))
+    if (o->by_mpirun)
         snprintf(board_text, sizeof board_text, "/proc/%d/fd/%d", (int)getpid(), fd);
     else
         snprintf(board_text, sizeof board_text, "%d", fd);
@@ -324,7 +330,7 @@ static int start_ranks(const bench_options *o, int argc, char **argv)
                                 .bind = LAUNCH_BIND_NONE,
                                 .output = {.plain = true}};
     const int result =
-        by_mpirun(o) ? mpirun_become(&(mpirun_options){.launch = &job,
+        o->by_mpirun ? mpirun_become(&(mpirun_options){.launch = &job,
                                                        .program = bench_peer_launcher(o->against)})
                      : launch_job(&job);
     free(command);

@@ -17,7 +17,8 @@ enum { MASK_ZERO, MASK_PATTERN, MASK_ONE };
 
 static bool is_reduction(plan_collective collective)
 {
-    return collective == PLAN_ALLREDUCE || collective == PLAN_REDUCESCATTER;
+    return collective == PLAN_ALLREDUCE || collective == PLAN_REDUCESCATTER ||
+           collective == PLAN_REDUCE_TO_ROOT;
 }
 
 static bool is_mask(const bench_data *d)
@@ -40,7 +41,8 @@ bool bench_data_in_place(plan_collective collective)
 static bool has_shares(plan_collective collective)
 {
     return collective == PLAN_ALLGATHER || collective == PLAN_ALLTOALL ||
-           collective == PLAN_REDUCESCATTER;
+           collective == PLAN_REDUCESCATTER || collective == PLAN_GATHER ||
+           collective == PLAN_SCATTER;
 }
 
 uint64_t bench_data_round(plan_collective collective, uint64_t count, int size)
@@ -52,8 +54,15 @@ uint64_t bench_data_round(plan_collective collective, uint64_t count, int size)
 void bench_data_shape(bench_data *d, uint64_t count)
 {
     const uint64_t share = count / (uint64_t)d->size;
-    d->in_count = d->collective == PLAN_ALLGATHER ? share : count;
-    d->out_count = d->collective == PLAN_REDUCESCATTER ? share : count;
+    const bool gathers = d->collective == PLAN_ALLGATHER || d->collective == PLAN_GATHER;
+    const bool scatters = d->collective == PLAN_REDUCESCATTER || d->collective == PLAN_SCATTER;
+    const bool to_root = d->collective == PLAN_GATHER || d->collective == PLAN_REDUCE_TO_ROOT;
+    d->in_count = gathers ? share : count;
+    d->out_count = scatters ? share : count;
+    if (d->rank != 0 && d->collective == PLAN_SCATTER)
+        d->in_count = 0;
+    if (d->rank != 0 && to_root)
+        d->out_count = 0;
 }
 
 double bench_data_bus_factor(plan_collective collective, int size)
@@ -200,15 +209,18 @@ static double input_factor(const bench_data *d, int segment)
         return reduction_input(d, segment);
     if (d->collective == PLAN_BROADCAST)
         return letter(d, d->rank == 0, 0);
-    return letter(d, d->rank, d->collective == PLAN_ALLTOALL ? segment : 0);
+    const bool by_taker = d->collective == PLAN_ALLTOALL || d->collective == PLAN_SCATTER;
+    return letter(d, d->rank, by_taker ? segment : 0);
 }
 
 static double output_factor(const bench_data *d, int segment, int runs)
 {
     if (d->collective == PLAN_REDUCESCATTER)
         return reduction_output(d, d->rank, runs);
-    if (d->collective == PLAN_ALLREDUCE)
+    if (is_reduction(d->collective))
         return reduction_output(d, 0, runs);
+    if (d->collective == PLAN_SCATTER)
+        return letter(d, 0, d->rank);
     if (d->collective == PLAN_BROADCAST)
         return letter(d, 1, 0);
     return letter(d, segment, d->collective == PLAN_ALLTOALL ? d->rank : 0);
@@ -236,8 +248,9 @@ static void tile_make(const bench_data *d, double factor, uint64_t count, tile *
 
 static int segments_of(uint64_t count, const bench_data *d, bool is_input)
 {
-    if (d->collective == PLAN_ALLTOALL || (d->collective == PLAN_ALLGATHER && !is_input) ||
-        (d->collective == PLAN_REDUCESCATTER && is_input))
+    const bool gathers = d->collective == PLAN_ALLGATHER || d->collective == PLAN_GATHER;
+    const bool scatters = d->collective == PLAN_REDUCESCATTER || d->collective == PLAN_SCATTER;
+    if (d->collective == PLAN_ALLTOALL || (gathers && !is_input) || (scatters && is_input))
         return count == 0 ? 0 : d->size;
     return count == 0 ? 0 : 1;
 }

@@ -3,7 +3,8 @@
  * Inputs are small multiples of one pattern whose period divides no piece and no chunk, so data that
  * ends up in a wrong place is noticed. Results are known without computing them, so the check costs
  * one pass over memory. The `count` of an order is that of the larger buffer, as in nccl-tests: what
- * every rank ends with for allgather, what every rank starts with for reducescatter and alltoall.
+ * every rank ends with for allgather, what every rank starts with for reducescatter and alltoall. Where there
+ * is one root, it is rank 0.
  */
 #ifndef RUEDA_CLI_BENCH_DATA_H
 #define RUEDA_CLI_BENCH_DATA_H

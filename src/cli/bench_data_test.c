@@ -67,6 +67,33 @@ static void alltoall_is_expected(void **state)
         assert_int_equal(bench_data_check(&d[r], 3), 0);
 }
 
+/* Rank 0 gets the sum, all parts, or gives each its part. */
+static void collectives_with_a_root_are_expected(void **state)
+{
+    enum { SIZE = 4, SHARE = 2000 };
+    (void)state;
+    bench_data d[SIZE];
+    for (int r = 0; r < SIZE; r++)
+        d[r] = make(PLAN_REDUCE_TO_ROOT, RUEDA_SUM, r, SIZE);
+    sum_all(SIZE);
+    memcpy(buffers[1][0], buffers[0][0], sizeof buffers[1][0]);
+    for (int r = 0; r < SIZE; r++)
+        assert_int_equal(bench_data_check(&d[r], 3), 0);
+    for (int r = 0; r < SIZE; r++)
+        d[r] = make(PLAN_GATHER, RUEDA_SUM, r, SIZE);
+    for (int r = 0; r < SIZE; r++)
+        memcpy(buffers[1][0] + r * SHARE, buffers[0][r], SHARE * sizeof(float));
+    for (int r = 0; r < SIZE; r++)
+        assert_int_equal(bench_data_check(&d[r], 3), 0);
+    for (int r = 0; r < SIZE; r++)
+        d[r] = make(PLAN_SCATTER, RUEDA_SUM, r, SIZE);
+    for (int r = 0; r < SIZE; r++) {
+        memcpy(buffers[1][r], buffers[0][0] + r * SHARE, SHARE * sizeof(float));
+        assert_int_equal(d[r].out_count, SHARE);
+        assert_int_equal(bench_data_check(&d[r], 3), 0);
+    }
+}
+
 static void a_collective_that_does_nothing_is_noticed(void **state)
 {
     (void)state;
@@ -97,6 +124,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(repeated_sums_in_place_are_expected),
         cmocka_unit_test(alltoall_is_expected),
+        cmocka_unit_test(collectives_with_a_root_are_expected),
         cmocka_unit_test(a_collective_that_does_nothing_is_noticed),
         cmocka_unit_test(one_wrong_element_and_misplaced_pieces_are_noticed),
     };

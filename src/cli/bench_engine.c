@@ -42,8 +42,10 @@ static rueda_status call(const bench_data *d, rueda_request **request)
     const int64_t shape[] = {(int64_t)d->in_count};
     rueda_options options = RUEDA_OPTIONS(d->op);
     rueda_tensor tensor = RUEDA_TENSOR(name, d->input, d->dtype, 1, shape);
-    if (d->output != d->input)
+    if (d->output != d->input) {
         tensor.output = d->output;
+        tensor.output_bytes = d->out_count * rueda_dtype_bytes(d->dtype);
+    }
     snprintf(name, sizeof name, "bench.%d.%d", (int)d->collective, (int)d->op);
     switch (d->collective) {
     case PLAN_ALLREDUCE:
@@ -56,6 +58,12 @@ static rueda_status call(const bench_data *d, rueda_request **request)
         return rueda_alltoall(&tensor, &options, request);
     case PLAN_REDUCESCATTER:
         return rueda_reducescatter(&tensor, &options, request);
+    case PLAN_REDUCE_TO_ROOT:
+        return rueda_reduce(&tensor, &options, request);
+    case PLAN_GATHER:
+        return rueda_gather(&tensor, &options, request);
+    case PLAN_SCATTER:
+        return rueda_scatter(&tensor, &options, request);
     default:
         return rueda_barrier(RUEDA_GLOBAL_SET, request);
     }

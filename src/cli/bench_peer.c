@@ -3,6 +3,8 @@
  */
 #include "cli/bench_peer.h"
 
+#include "cli/launch/child.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -54,8 +56,8 @@ static bool beside(const char *name, char path[PATH_MAX])
 /* Looks only whether it is there: an import takes seconds. */
 static bool have_torch(void)
 {
-    return system("python3 -c 'import importlib.util, sys; "
-                  "sys.exit(importlib.util.find_spec(\"torch\") is None)' 2>/dev/null") == 0;
+    return child_shell("python3 -c 'import importlib.util, sys; "
+                       "sys.exit(importlib.util.find_spec(\"torch\") is None)' 2>/dev/null") == 0;
 }
 
 const char *bench_peer_missing(bench_peer peer)
@@ -92,44 +94,46 @@ const char *bench_peer_launcher(bench_peer peer)
     return peer == PEER_OPENMPI ? "mpirun.openmpi" : peer == PEER_MPICH ? "mpirun.mpich" : NULL;
 }
 
-/* `how`: "blocking", or "started": MPI_Iallreduce and MPI_Wait. */
-static _Noreturn void become_peer(bench_peer peer, int ranks, const char *how, int board_fd,
-                                  int parent)
+/* What other engines say must not be among our lines: our stdout may be JSON. */
+static bool prepare(void *unused)
 {
-    char path[PATH_MAX], board_path[64], count[16];
+    (void)unused;
     forget_mpirun();
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    beside(peers[peer].program, path);
-    /* A launcher closes descriptors that it does not know, so the board goes by its path. */
-    snprintf(board_path, sizeof board_path, "/proc/%d/fd/%d", parent, board_fd);
-    snprintf(count, sizeof count, "%d", ranks);
-    const int null = open("/dev/null", O_RDONLY);
-    if (null >= 0)
-        dup2(null, STDIN_FILENO);
-    dup2(STDERR_FILENO, STDOUT_FILENO); /* our stdout may be JSON */
-    if (peer == PEER_OPENMPI)
-        execlp("mpirun.openmpi", "mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-np",
-               count, path, board_path, how, (char *)NULL);
-    else if (peer == PEER_MPICH)
-        execlp("mpirun.mpich", "mpirun.mpich", "-n", count, path, board_path, how, (char *)NULL);
-    else if (peer == PEER_SOCKET)
-        execl(path, path, count, board_path, (char *)NULL);
-    else
-        execlp("python3", "python3", path, count, board_path, (char *)NULL);
-    fprintf(stderr, "rueda bench: cannot start %s: %s\n", peers[peer].name, strerror(errno));
-    _exit(127);
+    return dup2(STDERR_FILENO, STDOUT_FILENO) >= 0;
 }
 
 bool bench_peer_start(bench_peer_process *p, const bench_options *o, int board_fd)
 {
     const bench_peer peer = o->against;
-    const char *how = strcmp(o->transport, "mpi") == 0 ? "started" : "blocking";
-    const int parent = (int)getpid();
-    p->pid = fork();
-    if (p->pid == 0)
-        become_peer(peer, (int)o->ranks, how, board_fd, parent);
+    const char *how = o->by_mpirun ? "started" : "blocking"; /* MPI_Iallreduce */
+    char path[PATH_MAX], board[64], count[16];
+    beside(peers[peer].program, path);
+    /* A launcher closes descriptors that it does not know, so the board goes by its path. */
+    snprintf(board, sizeof board, "/proc/%d/fd/%d", (int)getpid(), board_fd);
+    snprintf(count, sizeof count, "%d", (int)o->ranks);
+    const char *const by_openmpi[] = {"mpirun.openmpi",
+                                      "--allow-run-as-root",
+                                      "--oversubscribe",
+                                      "-np",
+                                      count,
+                                      path,
+                                      board,
+                                      how,
+                                      NULL};
+    const char *const by_mpich[] = {"mpirun.mpich", "-n", count, path, board, how, NULL};
+    const char *const alone[] = {path, count, board, NULL};
+    const char *const by_python[] = {"python3", path, count, board, NULL};
+    const char *const *command = peer == PEER_OPENMPI  ? by_openmpi
+                                 : peer == PEER_MPICH  ? by_mpich
+                                 : peer == PEER_SOCKET ? alone
+                                                       : by_python;
+    p->pid = child_start(&(child){.command = (char *const *)command,
+                                  .input = CHILD_NOTHING,
+                                  .death_signal = SIGTERM,
+                                  .prepare = prepare,
+                                  .complaint = "rueda bench: cannot start "});
     if (p->pid < 0)
-        fprintf(stderr, "rueda bench: cannot start %s: %s\n", peers[peer].name, strerror(errno));
+        fprintf(stderr, "rueda bench: cannot start %s: %s\n", peers[peer].name, strerror(-p->pid));
     return p->pid > 0;
 }
 

@@ -2,6 +2,8 @@
 #include "cli/bench_report.h"
 
 #include "cli/bench_data.h"
+#include "cli/json_line.h"
+#include "cli/launch/bytes.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -82,39 +84,29 @@ static row make_row(const bench_options *o, uint64_t bytes, bench_side *ours, be
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static void json_number(const char *key, double value, int digits)
-{
-    if (isfinite(value))
-        printf(", \"%s\": %.*f", key, digits, value);
-    else
-        printf(", \"%s\": null", key);
-}
-
 static void json_row(const bench_options *o, const row *r, bool peer)
 {
-    printf("{\"collective\": \"%s\", \"op\": \"%s\", \"dtype\": \"%s\", \"transport\": \"%s\", "
-           "\"memory\": \"%s\", \"ranks\": %d, \"bytes\": %llu, \"count\": %llu",
-           plan_collective_name(o->collective), rueda_op_name(o->op), rueda_dtype_name(o->dtype),
-           o->transport, o->shared ? "shared" : "private", (int)o->ranks,
-           (unsigned long long)r->bytes, (unsigned long long)r->count);
-    json_number("min_us", r->min, 3);
-    json_number("median_us", r->median, 3);
-    json_number("p99_us", r->p99, 3);
-    json_number("algbw_gbps", r->algbw, 4);
-    json_number("busbw_gbps", r->busbw, 4);
-    printf(", \"wrong\": %llu", (unsigned long long)r->wrong);
-    json_number("line_trip_us", r->trip, 3);
-    printf(", \"algorithm\": \"%s\"", o->algorithm);
-    json_number("messages_per_op", r->messages, 2);
-    if (peer) {
-        printf(", \"peer\": \"%s\"", bench_peer_name(o->against));
-        json_number("peer_min_us", r->peer_min, 3);
-        json_number("peer_median_us", r->peer_median, 3);
-        json_number("ratio", r->ratio, 3);
-        json_number("near_ratio", r->near_ratio, 3);
-        json_number("far_ratio", r->far_ratio, 3);
+    json_t *object = json_pack(
+        "{s:s, s:s, s:s, s:o, s:s, s:i, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o}",
+        "collective", plan_collective_name(o->collective), "op", rueda_op_name(o->op), "dtype",
+        rueda_dtype_name(o->dtype), "transport", json_line_string(o->transport), "memory",
+        o->shared ? "shared" : "private", "ranks", (int)o->ranks, "bytes", (json_int_t)r->bytes,
+        "count", (json_int_t)r->count, "min_us", json_line_number(r->min, 3), "median_us",
+        json_line_number(r->median, 3), "p99_us", json_line_number(r->p99, 3), "algbw_gbps",
+        json_line_number(r->algbw, 4), "busbw_gbps", json_line_number(r->busbw, 4), "wrong",
+        (json_int_t)r->wrong, "line_trip_us", json_line_number(r->trip, 3), "algorithm",
+        json_line_string(o->algorithm), "messages_per_op", json_line_number(r->messages, 2));
+    if (peer && object != NULL) {
+        json_t *more = json_pack(
+            "{s:s, s:o, s:o, s:o, s:o, s:o}", "peer", bench_peer_name(o->against), "peer_min_us",
+            json_line_number(r->peer_min, 3), "peer_median_us", json_line_number(r->peer_median, 3),
+            "ratio", json_line_number(r->ratio, 3), "near_ratio",
+            json_line_number(r->near_ratio, 3), "far_ratio", json_line_number(r->far_ratio, 3));
+        if (more == NULL || json_object_update(object, more) != 0)
+            bytes_end_without_memory();
+        json_decref(more);
     }
-    puts("}");
+    json_line_print(object);
 }
 
 /* ---- Text ------------------------------------------------------------------------------------ */

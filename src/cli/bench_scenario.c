@@ -2,6 +2,7 @@
 #include "cli/bench_scenario.h"
 
 #include "cli/bench_report.h"
+#include "cli/json_line.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,9 +56,9 @@ void bench_scenario_tell(const bench_options *o, const char *variant, const char
     if (rueda_rank() != 0)
         return;
     if (o->json)
-        printf("{\"scenario\": \"%s\", \"ranks\": %d, \"variant\": \"%s\", \"what\": \"%s\", "
-               "\"value\": %.3f, \"unit\": \"%s\"}\n",
-               o->what, (int)o->ranks, variant, what, value, unit);
+        json_line_print(json_pack("{s:s, s:i, s:s, s:s, s:o, s:s}", "scenario", o->what, "ranks",
+                                  (int)o->ranks, "variant", variant, "what", what, "value",
+                                  json_line_number(value, 3), "unit", unit));
     else
         printf("%-24s %-44s %12.*f %s\n", variant, what, value < 10 ? 3 : 1, value, unit);
     fflush(stdout);

@@ -5,6 +5,7 @@
 
 int run_command(int argc, char **argv);
 int agent_command(int argc, char **argv);
+int lines_command(int argc, char **argv);
 int environment_command(int argc, char **argv);
 int submit_command(int argc, char **argv);
 int part_command(int argc, char **argv);

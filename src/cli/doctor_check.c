@@ -2,7 +2,8 @@
 #include "base/config.h"
 #include "base/os.h"
 #include "cli/doctor.h"
-#include "cli/json.h"
+#include "cli/json_line.h"
+#include "cli/launch/child.h"
 #include "cli/launch/topology.h"
 #include "kernel/kernel.h"
 #include "transport/mpi/load.h"
@@ -145,17 +146,9 @@ static finding check_files(void)
                  (unsigned long long)limit.rlim_cur, (unsigned long long)limit.rlim_max);
 }
 
-/* The shell knows how programs are found. */
-static bool have_program(const char *name)
-{
-    char line[128];
-    snprintf(line, sizeof line, "command -v %s >/dev/null 2>&1", name);
-    return system(line) == 0;
-}
-
 static finding check_program(const char *program, const char *text, const char *cost)
 {
-    const bool have = have_program(program);
+    const bool have = child_exists(program);
     return found(have ? OK : MISSING, have ? NULL : cost, "%s%s", have ? "" : "no ", text);
 }
 
@@ -238,11 +231,9 @@ static void print_finding(const char *name, const finding *f, bool json)
             printf("%25s -> %s\n", "", f->consequence);
         return;
     }
-    printf("{\"check\": \"%s\", \"verdict\": \"%s\", \"text\": ", name, verdict_names[f->verdict]);
-    json_print_string(f->text);
-    fputs(", \"consequence\": ", stdout);
-    json_print_string(f->consequence);
-    puts("}");
+    json_line_print(json_pack("{s:s, s:s, s:o, s:o}", "check", name, "verdict",
+                              verdict_names[f->verdict], "text", json_line_string(f->text),
+                              "consequence", json_line_string(f->consequence)));
 }
 
 int doctor_check(bool json)

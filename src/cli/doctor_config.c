@@ -1,7 +1,7 @@
 /* doctor_config.c: the table of settings, for people, for docs/configuration.md and for scripts. */
 #include "base/config.h"
 #include "cli/doctor.h"
-#include "cli/json.h"
+#include "cli/json_line.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -47,25 +47,14 @@ static void print_text(const row *r, const char *value)
            s->alias != NULL ? "; also " : "", s->alias != NULL ? s->alias : "");
 }
 
-static void print_field(const char *key, const char *text)
-{
-    printf(", \"%s\": ", key);
-    json_print_string(text);
-}
-
 static void print_json(const row *r, const char *value)
 {
     const config_setting *s = r->setting;
-    printf("{\"name\": \"%s\"", s->name);
-    print_field("value", value);
-    print_field("default", r->initial);
-    print_field("type", type_names[s->type]);
-    print_field("min", r->min);
-    print_field("max", r->max);
-    print_field("scope", scope_names[s->scope]);
-    print_field("alias", s->alias);
-    print_field("doc", s->doc);
-    puts("}");
+    json_line_print(json_pack("{s:s, s:o, s:o, s:s, s:o, s:o, s:s, s:s?, s:s}", "name", s->name,
+                              "value", json_line_string(value), "default",
+                              json_line_string(r->initial), "type", type_names[s->type], "min",
+                              json_line_string(r->min), "max", json_line_string(r->max), "scope",
+                              scope_names[s->scope], "alias", s->alias, "doc", s->doc));
 }
 
 static void print_page_row(const row *r)

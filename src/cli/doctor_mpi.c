@@ -1,6 +1,7 @@
 /* doctor_mpi.c: `rueda doctor --build-mpi`: the plug-in from its sources, which come with the program, by
  * the mpicc of the MPI that the user has. */
 #include "cli/doctor.h"
+#include "cli/launch/child.h"
 #include "cli/launch/ssh.h"
 #include "cli/options.h"
 #include "transport/mpi/load.h"
@@ -54,16 +55,7 @@ static int compile(const char *mpicc, const char *sources, const char *to)
     free(compiler);
     free(from);
     free(target);
-    return length < COMMAND_MAX ? system(line) : -1;
-}
-
-static bool is_there(const char *mpicc)
-{
-    char line[COMMAND_MAX];
-    char *word = ssh_quote(mpicc);
-    const int length = snprintf(line, sizeof line, "command -v %s >/dev/null 2>&1", word);
-    free(word);
-    return length < COMMAND_MAX && system(line) == 0;
+    return length < COMMAND_MAX ? child_shell(line) : -1;
 }
 
 static int fail(const char *what, const char *why)
@@ -90,7 +82,7 @@ static int keep(const char *draft, const char *folder)
 int doctor_build_mpi(const char *mpicc)
 {
     char sources[MPI_PATH_MAX], folder[MPI_PATH_MAX], draft[2 * MPI_PATH_MAX];
-    if (!is_there(mpicc))
+    if (!child_exists(mpicc))
         return options_complain(
             "doctor",
             "%s is not there: install an MPI with its compiler (libopenmpi-dev, "

@@ -5,6 +5,7 @@
 #include "cli/launch/events.h"
 #include "cli/launch/job.h"
 #include "cli/launch/ssh.h"
+#include "net/net.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #define FIXED_POLLS 3    /* signals, stdout, stderr */
@@ -51,6 +51,7 @@ static void take_signal(job *j, int signal)
         return;
     if (j->give_up_at != NEVER)
         j->kill_at = 0; /* asked twice */
+    job_decide(j);
     job_end(j, signal, EXIT_SIGNAL + signal, "ended by SIG%s", sigabbrev_np(signal));
     j->give_up_at = os_now_ns() + (LAUNCH_GRACE_S + 1) * NS_PER_S;
 }
@@ -82,7 +83,7 @@ static void await(job *j, const sleeper *s, uint64_t now)
         return;
     for (int k = 0; k < WIRE_TEXTS; k++) {
         if (s->polls[1 + k].revents != 0)
-            sink_flush(&j->output.sinks[k]);
+            output_flush(&j->output, k);
     }
 }
 
@@ -119,20 +120,20 @@ static bool may_read_stdin(void)
     return !isatty(STDIN_FILENO) || tcgetpgrp(STDIN_FILENO) == getpgrp();
 }
 
-static bool random_text(char *text, size_t count)
+/* Of random digits, as the key. */
+static void name_job(job *j)
 {
-    unsigned char data[JOB_KEY_BYTES];
-    if (getrandom(data, count, 0) != (ssize_t)count)
-        return false;
-    for (size_t i = 0; i < count; i++)
-        sprintf(text + 2 * i, "%02x", data[i]);
-    return true;
+    char digits[sizeof j->key];
+    net_key_make(digits);
+    snprintf(j->name, sizeof j->name, "%.*s", JOB_NAME_DIGITS, digits);
+    net_key_make(j->key);
 }
 
 static bool open_link(job *j, host_link *l, const sleeper *s)
 {
     if (!l->remote)
-        return host_link_open_here(l, &s->mask, &s->files, may_read_stdin());
+        return host_link_open_here(l, j->links, j->link_count, &s->mask, &s->files,
+                                   may_read_stdin());
     const int64_t limit = j->options->start_timeout_s;
     char **command = ssh_command(&j->options->ssh, l->host, limit > 1 ? limit - 1 : 1);
     if (j->options->output.verbose)
@@ -143,7 +144,7 @@ static bool open_link(job *j, host_link *l, const sleeper *s)
     return opened;
 }
 
-/* This machine's agent first: it must hold no descriptor of another. */
+/* This machine's agents first: they must hold no descriptor of an ssh. */
 static void open_links(job *j, const sleeper *s)
 {
     for (int remote = 0; remote < 2; remote++) {
@@ -163,6 +164,7 @@ static void lay_out(job *j)
     j->shares = hosts_share_out(j->options, &j->link_count);
     j->links = bytes_new(j->link_count, sizeof *j->links);
     j->ranks = bytes_new((size_t)j->options->ranks, sizeof *j->ranks);
+    j->fates = bytes_new((size_t)j->options->ranks, sizeof *j->fates);
     for (size_t i = 0; i < j->link_count; i++) {
         const host_share *share = &j->shares[i];
         j->links[i] = (host_link){.host = share->name,
@@ -186,6 +188,7 @@ static void free_job(job *j)
         host_link_close(&j->links[i]);
     free(j->links);
     free(j->ranks);
+    free(j->fates);
     free(j->shares);
     output_close(&j->output);
     if (j->input >= 0)
@@ -231,12 +234,9 @@ static bool begin(job *j, sleeper *s)
     const launch_options *options = j->options;
     j->started_at = os_now_ns();
     j->start_by = j->started_at + (uint64_t)options->start_timeout_s * NS_PER_S;
-    if (options->timeout_s > 0)
-        j->timeout_at = j->started_at + (uint64_t)options->timeout_s * NS_PER_S;
-    if (!random_text(j->name, JOB_NAME_BYTES) || !random_text(j->key, JOB_KEY_BYTES)) {
-        complain(options, "no random bytes to name the job");
-        return false;
-    }
+    if (options->timeout_ms > 0)
+        j->timeout_at = j->started_at + (uint64_t)options->timeout_ms * NS_PER_MS;
+    name_job(j);
     if (options->with_parent)
         prctl(PR_SET_PDEATHSIG, SIGTERM);
     s->signals = loop_open_signals(&s->mask);
@@ -256,9 +256,10 @@ int launch_job(const launch_options *given)
     job j = {.options = &options,
              .input = -1,
              .exit_code = EXIT_FAILURE,
-             .suspect = -1,
+             .shown = -1,
              .start_by = NEVER,
              .timeout_at = NEVER,
+             .failed_at = NEVER,
              .blame_at = NEVER,
              .ask_at = NEVER,
              .kill_at = NEVER,
@@ -276,6 +277,8 @@ int launch_job(const launch_options *given)
         j.exit_code = j.cause[0] != '\0' ? j.exit_code : EXIT_SUCCESS;
         events_job_start(&j.output, j.name, j.link_count);
         run_loop(&j, &s);
+        if (j.exit_code == EXIT_SUCCESS && j.output.lost[0] != '\0')
+            j.exit_code = EXIT_FAILURE; /* the last of it was written after the end was told */
     }
     free_job(&j);
     free(s.polls);

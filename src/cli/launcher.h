@@ -9,6 +9,8 @@
 #ifndef RUEDA_CLI_LAUNCHER_H
 #define RUEDA_CLI_LAUNCHER_H
 
+#include "cli/launch/child.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,13 +21,11 @@
 #define LAUNCH_START_S 30   /* until all hosts have answered and all ranks run */
 #define LAUNCH_SILENCE_S 60 /* without a sign of life a host, or the launcher, counts as lost */
 
-#define EXIT_TIMEOUT 124        /* as timeout(1) */
-#define EXIT_NOT_EXECUTABLE 126 /* as the shell */
-#define EXIT_NOT_FOUND 127
-#define EXIT_SIGNAL 128 /* plus the number of the signal */
+#define EXIT_TIMEOUT 124 /* as timeout(1) */
+#define EXIT_CODE_MAX 255
 
 /* A host and how many ranks it takes. Names are distinct (hosts_add merges); "localhost", our own
- * name and our own addresses are this machine, which needs no ssh. */
+ * name and our own addresses are this machine, which needs no ssh. Each of them is a host of its own. */
 typedef struct launch_host {
     const char *name;
     int slots;
@@ -70,8 +70,9 @@ typedef struct launch_worker {
 
 /* Where the ranks' output goes. */
 typedef struct launch_output {
-    bool plain;     /* no "[rank]: " before the lines */
-    bool timestamp; /* the time before that */
+    bool plain;        /* no "[rank]: " before the lines */
+    bool timestamp;    /* the time before that */
+    bool stream_names; /* both as horovodrun has them: "[rank]<stdout>:" */
     const char
         *directory; /* to DIR/rank.N/{stdout,stderr} instead of our own output; may be NULL */
     bool json;      /* events, and the ranks' lines as such, on stdout */
@@ -122,7 +123,7 @@ typedef struct launch_options {
     launch_ssh ssh;
 
     bool with_parent;        /* end the job when the thread that has started us ends */
-    int64_t timeout_s;       /* for the whole job; 0: none */
+    int64_t timeout_ms;      /* for the whole job; 0: none */
     int64_t start_timeout_s; /* 0: LAUNCH_START_S */
     int64_t silence_s;       /* 0: LAUNCH_SILENCE_S */
     int64_t farewell_s;      /* 0: LAUNCH_FAREWELL_S */

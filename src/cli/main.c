@@ -25,7 +25,8 @@ static const command commands[] = {
     {"timeline", "check timelines, add them up, put several into one", timeline_command},
     {"doctor", "what is here, what is missing, what that costs; all settings", doctor_command},
     {"version", "print the version", version_command},
-    {"agent", NULL, agent_command}, /* these three for rueda run and submit */
+    {"agent", NULL, agent_command}, /* these four for rueda run and submit */
+    {"lines", NULL, lines_command},
     {"part", NULL, part_command},
     {"environment", NULL, environment_command},
 };

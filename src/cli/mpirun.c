@@ -3,17 +3,17 @@
 
 #include "cli/launch/bytes.h"
 #include "cli/launch/ssh.h"
+#include "cli/launch/subprocess.h"
 #include "cli/options.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 extern char **environ;
-
-#define VERSION_MAX 2048 /* bytes of what mpirun says about itself */
 
 typedef enum flavour { OPEN_MPI, HYDRA, UNKNOWN } flavour;
 
@@ -64,20 +64,14 @@ static void add_list(words *w, const char *option, bytes *list)
 
 static flavour ask_flavour(const char *program)
 {
-    char command[512], said[VERSION_MAX] = "";
-    char *quoted = ssh_quote(program);
-    snprintf(command, sizeof command, "%s --version 2>&1", quoted);
-    free(quoted);
-    FILE *pipe = popen(command, "r");
-    if (pipe == NULL)
-        return UNKNOWN;
-    said[fread(said, 1, sizeof said - 1, pipe)] = '\0';
-    if (pclose(pipe) != 0)
-        return UNKNOWN;
-    if (strstr(said, "Open MPI") != NULL || strstr(said, "OpenRTE") != NULL ||
-        strstr(said, "PRRTE") != NULL)
-        return OPEN_MPI;
-    return strstr(said, "HYDRA") != NULL || strstr(said, "Intel(R) MPI") != NULL ? HYDRA : UNKNOWN;
+    char *const command[] = {(char *)program, "--version", NULL};
+    char *text;
+    const int code = subprocess_ask(command, &text);
+    const bool open_mpi = strstr(text, "Open MPI") != NULL || strstr(text, "OpenRTE") != NULL ||
+                          strstr(text, "PRRTE") != NULL;
+    const bool hydra = strstr(text, "HYDRA") != NULL || strstr(text, "Intel(R) MPI") != NULL;
+    free(text);
+    return code != 0 ? UNKNOWN : open_mpi ? OPEN_MPI : hydra ? HYDRA : UNKNOWN;
 }
 
 /* ---- Its words ------------------------------------------------------------------------------- */
@@ -143,28 +137,6 @@ static void free_words(words *w)
     free(w->list);
 }
 
-/* The options of ssh, as they follow the word ssh. Neither mpirun can be given one with a blank. */
-static void add_ssh(bytes *text, const launch_ssh *ssh)
-{
-    char port[32];
-    snprintf(port, sizeof port, " -p %d", ssh->port);
-    bytes_add_text(text, ssh->port > 0 ? port : "");
-    if (ssh->identity != NULL) {
-        bytes_add_text(text, " -i ");
-        bytes_add_text(text, ssh->identity);
-    }
-    for (char *const *option = ssh->options; option != NULL && *option != NULL; option++) {
-        bytes_add_text(text, " -o ");
-        bytes_add_text(text, *option);
-    }
-}
-
-static bool has_ssh(const launch_ssh *ssh)
-{
-    return ssh->port > 0 || ssh->identity != NULL ||
-           (ssh->options != NULL && ssh->options[0] != NULL);
-}
-
 static void speak_open_mpi(words *w, const launch_options *l, const words *names)
 {
     if (geteuid() == 0)
@@ -177,13 +149,6 @@ static void speak_open_mpi(words *w, const launch_options *l, const words *names
     if (l->host_count == 0)
         add(w, "--oversubscribe"); /* more ranks than cores are allowed everywhere else, too */
     add_hosts(w, "-H", l);
-    if (has_ssh(&l->ssh)) {
-        bytes agent = {0};
-        bytes_add_text(&agent, "ssh");
-        add_ssh(&agent, &l->ssh);
-        add(w, "-mca");
-        add_list(w, "plm_rsh_agent", &agent);
-    }
     if (!l->output.plain)
         add(w, "--tag-output");
     if (l->directory != NULL) {
@@ -203,13 +168,6 @@ static void speak_hydra(words *w, const launch_options *l, const words *names)
         bytes_add_text(&list, i > 0 ? "," : "");
         bytes_add_text(&list, names->list[i]);
     }
-    if (has_ssh(&l->ssh)) {
-        bytes extra = {0};
-        add_ssh(&extra, &l->ssh);
-        bytes_add(&extra, "", 1);
-        setenv("HYDRA_LAUNCHER_EXTRA_ARGS", bytes_first(&extra) + 1, 1);
-        bytes_free(&extra);
-    }
     add_number(w, "-n", l->ranks);
     add_hosts(w, "-hosts", l);
     if (!l->output.plain)
@@ -221,7 +179,8 @@ static void speak_hydra(words *w, const launch_options *l, const words *names)
     add_list(w, "-genvlist", &list);
 }
 
-/* mpirun's own ssh gets the same options as ours: each kind reads them from a variable. */
+/* mpirun's own ssh gets the same options as ours: each kind reads them from a variable. None can be given
+ * one with a blank. */
 static void set_ssh_arguments(const launch_ssh *ssh)
 {
     static const char *const variables[] = {"OMPI_MCA_plm_rsh_args" /* Open MPI up to 4 */,
@@ -255,6 +214,19 @@ static void add_arguments(words *w, const char *arguments)
             add(w, word);
     }
     free(copy);
+}
+
+/* Each rank's output is made into whole lines by this program, on hosts where it lies at the same place; on
+ * others mpirun passes on what it gets. */
+static void add_line_maker(words *w)
+{
+    char own[PATH_MAX] = "";
+    if (readlink("/proc/self/exe", own, sizeof own - 1) <= 0)
+        return;
+    add(w, "sh");
+    add(w, "-c");
+    add(w, "[ ! -x \"$0\" ] || exec \"$0\" lines \"$@\"; exec \"$@\"");
+    add(w, own);
 }
 
 /* ---- All together ---------------------------------------------------------------------------- */
@@ -299,6 +271,7 @@ int mpirun_become(const mpirun_options *options)
     add(&w, program);
     (which == OPEN_MPI ? speak_open_mpi : speak_hydra)(&w, l, &names);
     add_arguments(&w, options->arguments);
+    add_line_maker(&w);
     for (char *const *word = l->steps[0].command; *word != NULL; word++)
         add(&w, *word);
     free_words(&names);

@@ -80,6 +80,26 @@ static options_result set_number(const option *o, const char *command, const cha
     return OPTIONS_GO;
 }
 
+static options_result set_ms(const option *o, const char *command, const char *text)
+{
+    char *end;
+    const double ms = strtod(text, &end) * 1e3;
+    if (end == text || *end != '\0' || !(ms >= (double)o->min && ms <= (double)o->max)) {
+        options_complain(command, "%s %s is not valid; give seconds from %g to %.10g", o->name,
+                         text, (double)o->min / 1e3, (double)o->max / 1e3);
+        return OPTIONS_BAD;
+    }
+    *(int64_t *)o->target = (int64_t)(ms + 0.5);
+    return OPTIONS_GO;
+}
+
+static void add_to_list(const char **list, const char *text)
+{
+    while (*list != NULL)
+        list++;
+    *list = text;
+}
+
 /* Takes one option and its value; advances *at past both. */
 static options_result take_option(const option *o, int argc, char **argv, int *at)
 {
@@ -91,6 +111,11 @@ static options_result take_option(const option *o, int argc, char **argv, int *a
         *(bool *)o->target = true;
         return OPTIONS_GO;
     }
+    if (o->type == OPTION_IDLE) {
+        *at += o->value != NULL && text == NULL && *at < argc;
+        add_to_list(o->target, o->name);
+        return OPTIONS_GO;
+    }
     if (o->type == OPTION_ABSENT)
         return options_complain(argv[0], "%s: %s", o->name, o->help), OPTIONS_BAD;
     if (text == NULL && *at == argc)
@@ -99,10 +124,12 @@ static options_result take_option(const option *o, int argc, char **argv, int *a
     text = text != NULL ? text + 1 : argv[(*at)++];
     if (o->type == OPTION_NUMBER)
         return set_number(o, argv[0], text);
-    const char **to = o->target;
-    while (o->type == OPTION_LIST && *to != NULL)
-        to++;
-    *to = text;
+    if (o->type == OPTION_MS)
+        return set_ms(o, argv[0], text);
+    if (o->type == OPTION_LIST)
+        add_to_list(o->target, text);
+    else
+        *(const char **)o->target = text;
     return OPTIONS_GO;
 }
 

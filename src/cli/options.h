@@ -15,9 +15,12 @@
 typedef enum option_type {
     OPTION_FLAG,   /* bool */
     OPTION_NUMBER, /* int64_t */
+    OPTION_MS,     /* int64_t milliseconds; given as seconds, with fractions */
     OPTION_TEXT,   /* const char * */
     OPTION_LIST,   /* may be given again and again; const char *[argc], ends with NULL */
-    OPTION_ABSENT  /* known, but not built: bad usage, and `help` is why */
+    OPTION_IDLE,  /* known, but without effect: its name joins a list as of OPTION_LIST; `value`: it
+                      takes one, which is dropped */
+    OPTION_ABSENT /* known, but not built: bad usage, and `help` is why */
 } option_type;
 
 typedef struct option {
@@ -26,7 +29,7 @@ typedef struct option {
     const char *help;  /* */
     option_type type;
     void *target;     /* as the type says; left alone when the option is not given */
-    int64_t min, max; /* bounds of a number */
+    int64_t min, max; /* bounds of a number, or of milliseconds */
 } option;
 
 typedef struct command_line {

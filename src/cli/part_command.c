@@ -5,21 +5,22 @@
  * all processes of all workers have ended the one before. The key comes in RUEDA_PART_KEY.
  */
 #include "cli/commands.h"
+#include "cli/launch/child.h"
 #include "cli/launch/meet.h"
 #include "cli/options.h"
 #include "rueda.h"
 
 #include <errno.h>
 #include <netdb.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #define KEY_VARIABLE "RUEDA_PART_KEY"
-#define EXIT_SIGNAL 128
+#define NAME_DIGITS 32
 #define START_TIMEOUT_S 30      /* as RUEDA_START_TIMEOUT */
 #define NAME_PAUSE_NS 500000000 /* between two questions for a name */
 #define WHOLE_LINE_S "86400"    /* how long a worker may be behind the others in a line */
@@ -41,6 +42,18 @@ static void set_number(const char *what, int value)
     }
 }
 
+/* Each worker's launcher has made up a name of its own. The key is the same for all, and no other job has
+ * it; its hash gives nothing of it away. */
+static void set_name(const char *key)
+{
+    uint8_t hash[crypto_generichash_BYTES];
+    char name[2 * sizeof hash + 1];
+    crypto_generichash(hash, sizeof hash, (const uint8_t *)key, strlen(key), NULL, 0);
+    sodium_bin2hex(name, sizeof name, hash, sizeof hash);
+    name[NAME_DIGITS] = '\0';
+    setenv("RUEDA_JOB", name, true);
+}
+
 /* The workers are alike, so all places follow from ours. */
 static void take_place(int index, int count, const char *meet, const char *key)
 {
@@ -51,7 +64,7 @@ static void take_place(int index, int count, const char *meet, const char *key)
     set_number("CROSS_SIZE", count);
     setenv("RUEDA_MEET", meet, true);
     setenv("RUEDA_KEY", key, true);
-    unsetenv("RUEDA_JOB"); /* each worker's launcher has made up another */
+    set_name(key);
     unsetenv(KEY_VARIABLE);
 }
 
@@ -70,19 +83,6 @@ static bool await_name(const char *meet)
     }
     freeaddrinfo(found);
     return true;
-}
-
-static int run_line(char *line)
-{
-    int status = 0;
-    const pid_t pid = fork();
-    if (pid == 0) {
-        execl("/bin/sh", "sh", "-c", line, (char *)NULL);
-        _exit(127);
-    }
-    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    return pid < 0 ? 1 : WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_SIGNAL + WTERMSIG(status);
 }
 
 /* All processes of the job come here. Only the first to fail ends before that, and ends the job. */
@@ -118,7 +118,7 @@ int part_command(int argc, char **argv)
     for (int i = 3; i < argc && code == EXIT_SUCCESS; i++) {
         if (i > 3 && !await_others())
             return EXIT_FAILURE;
-        code = run_line(argv[i]);
+        code = child_shell(argv[i]);
     }
     return code;
 }

@@ -1,7 +1,7 @@
 /* plan_command.c: `rueda plan`: prints the plan of a collective, as it would run, or proves it. */
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/json.h"
+#include "cli/json_line.h"
 #include "cli/options.h"
 #include "plan/plan.h"
 #include "plan/print.h"
@@ -20,7 +20,7 @@ static const char about[] =
     "Prints what each rank does in a collective: phases, steps, and the bytes a rank moves. In tick t, a\n"
     "step of stage s works on piece t - s of its chunk. With --verify: proves the plans of all ranks\n"
     "together (bounds, matching messages, no deadlock, right data, no race) and prints the verdict.\n\n"
-    "collectives: allreduce allgather broadcast alltoall reducescatter barrier\n"
+    "collectives: allreduce allgather broadcast alltoall reducescatter reduce gather scatter barrier\n"
     "algorithms:  auto direct ring doubling halving tree bruck pairwise adasum hierarchical";
 
 /* The command line as written. */
@@ -195,30 +195,36 @@ static void print_traffic(plan *const *plans, const request *r)
     putchar('\n');
 }
 
+/* Steps before the first and after the last phase have none: -1. */
+static void print_json_step(const plan *p, uint32_t number, int phase, bool once)
+{
+    const plan_step *step = &p->steps[number];
+    char text[PLAN_STEP_TEXT];
+    plan_describe_step(p, step, text);
+    json_line_print(json_pack("{s:I, s:o, s:b, s:I, s:I, s:s}", "rank", (json_int_t)p->layout.rank,
+                              "phase", phase < 0 ? json_null() : json_integer(phase), "once", once,
+                              "step", (json_int_t)number, "stage", (json_int_t)step->stage, "text",
+                              text));
+}
+
 static void print_json_steps(const plan *p)
 {
+    for (uint32_t i = 0; i < p->entry_count; i++)
+        print_json_step(p, i, -1, true);
     for (uint32_t f = 0; f < p->phase_count; f++)
-        for (uint32_t i = 0; i < p->phases[f].count; i++) {
-            const uint32_t number = p->phases[f].first + i;
-            const plan_step *step = &p->steps[number];
-            char text[PLAN_STEP_TEXT];
-            plan_describe_step(p, step, text);
-            printf(
-                "{\"rank\": %u, \"phase\": %u, \"once\": %s, \"step\": %u, \"stage\": %u, \"text\": ",
-                p->layout.rank, f, p->phases[f].once ? "true" : "false", number, step->stage);
-            json_print_string(text);
-            printf("}\n");
-        }
+        for (uint32_t i = 0; i < p->phases[f].count; i++)
+            print_json_step(p, p->phases[f].first + i, (int)f, p->phases[f].once);
+    print_json_step(p, p->step_count - 1, -1, true);
 }
 
 static void print_json_traffic(plan *const *plans, const request *r)
 {
     uint64_t most, least;
     plan_traffic(plans, r->bytes, &most, &least);
-    printf("{\"collective\": \"%s\", \"algorithm\": \"%s\", \"ranks\": %u, \"bytes\": %" PRIu64
-           ", \"most\": %" PRIu64 ", \"least\": %" PRIu64 "}\n",
-           plan_collective_name(r->collective), plan_algorithm_name(r->algorithm), r->layout.ranks,
-           r->bytes, most, least);
+    json_line_print(json_pack(
+        "{s:s, s:s, s:I, s:I, s:I, s:I}", "collective", plan_collective_name(r->collective),
+        "algorithm", plan_algorithm_name(r->algorithm), "ranks", (json_int_t)r->layout.ranks,
+        "bytes", (json_int_t)r->bytes, "most", (json_int_t)most, "least", (json_int_t)least));
 }
 
 static void print_plans(plan *const *plans, const request *r, bool json)
@@ -242,16 +248,19 @@ static int print_verdict(plan *const *plans, const request *r, bool json)
     const plan_verdict v = plan_verify(plans);
     const bool proved = v.failed == PLAN_CHECK_OK;
     if (json) {
-        printf("{\"proved\": %s, \"failed\": ", proved ? "true" : "false");
-        json_print_string(proved ? NULL : plan_check_name(v.failed));
-        printf(", \"pieces\": %u, \"rank\": %u, \"step\": %u, \"text\": ", v.pieces, v.rank,
-               v.step);
-        json_print_string(v.text);
-        printf("}\n");
+        json_line_print(json_pack("{s:b, s:s?, s:b, s:I, s:I, s:I, s:s}", "proved", proved,
+                                  "failed", proved ? NULL : plan_check_name(v.failed),
+                                  "self_finishing", proved && v.self_finishing, "pieces",
+                                  (json_int_t)v.pieces, "rank", (json_int_t)v.rank, "step",
+                                  (json_int_t)v.step, "text", v.text));
     } else if (proved) {
-        printf("proved: %s by %s for %u ranks: bounds, matching, no deadlock, data, no race\n",
-               plan_collective_name(r->collective), plan_algorithm_name(r->algorithm),
-               r->layout.ranks);
+        printf(
+            "proved: %s by %s for %u ranks, after any other plan: bounds, matching, no deadlock, data, "
+            "no race\n%s\n",
+            plan_collective_name(r->collective), plan_algorithm_name(r->algorithm), r->layout.ranks,
+            v.self_finishing
+                ? "self-finishing: once one rank has ended, no other needs anybody's further step"
+                : "not self-finishing: a rank that has ended does not mean that the others can");
     } else {
         printf("wrong: %s: with %u pieces, rank %u, step %u: %s\n", plan_check_name(v.failed),
                v.pieces, v.rank, v.step, v.text);
@@ -299,7 +308,8 @@ int plan_command(int argc, char **argv)
          0},
         {"--rank", "RANK", "print only this rank's plan", OPTION_NUMBER, &w.rank, 0,
          MOST_RANKS - 1},
-        {"--root", "RANK", "of a broadcast", OPTION_NUMBER, &w.root, 0, MOST_RANKS - 1},
+        {"--root", "RANK", "of a broadcast, reduce, gather or scatter", OPTION_NUMBER, &w.root, 0,
+         MOST_RANKS - 1},
         {"--op", "OP", "sum or adasum", OPTION_TEXT, &w.op, 0, 0},
         {"--memory", "KIND", "of the tensors: private (default) or shared", OPTION_TEXT, &w.memory,
          0, 0},

@@ -13,7 +13,7 @@
 static int run_by_mpirun(const run_options *o)
 {
     const launch_output *out = &o->launch.output;
-    if (out->json || out->json_file != NULL || out->directory != NULL || o->launch.timeout_s > 0)
+    if (out->json || out->json_file != NULL || out->directory != NULL || o->launch.timeout_ms > 0)
         return options_complain("run",
                                 "--json, --json-file, --output-filename and --timeout do not "
                                 "go with --mpi; see --mpi-args");
@@ -21,6 +21,16 @@ static int run_by_mpirun(const run_options *o)
                                            .program = o->mpirun,
                                            .arguments = o->mpi_arguments,
                                            .dry_run = o->dry_run});
+}
+
+/* A real Horovod may have been built with MPI as its default, and need them without --mpi. */
+static void leave_out(run_options *o, const char **value, const char *name)
+{
+    const char **end = o->idle;
+    while (*end != NULL)
+        end++;
+    *end = name;
+    *value = NULL;
 }
 
 static int run(run_options *o, int argc, char **argv, int next)
@@ -34,6 +44,9 @@ static int run(run_options *o, int argc, char **argv, int next)
     const launch_step step = {.command = argv + next};
     o->launch.steps = &step;
     o->launch.step_count = 1;
+    if (!o->mpi && o->horovodrun && o->mpi_arguments != NULL)
+        leave_out(o, &o->mpi_arguments, "--mpi-args");
+    run_compat_warn(o);
     if (o->mpi)
         return run_by_mpirun(o);
     if (o->mpirun != NULL || o->mpi_arguments != NULL)
@@ -59,6 +72,7 @@ static int run_file(run_options *o, const char *path, int argc, char **argv, int
     if (o->ranks > 0)
         return options_complain("run", "-np does not go with a job file: %s says how many workers",
                                 path);
+    run_compat_warn(o);
     return job_run(path, &o->launch, o->dry_run);
 }
 

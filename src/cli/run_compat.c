@@ -1,4 +1,4 @@
-/* run_compat.c: horovodrun's options: what is ours under another name, what sets a variable, what needs
+/* run_compat.c: horovodrun's options: what is ours under another name, what sets a variable, what has
  * no effect here, and what is not built yet. */
 #include "cli/run_compat.h"
 
@@ -30,9 +30,8 @@ static const struct {
     {"--timeline-filename", "RUEDA_TIMELINE"},
 };
 
-/* What horovodrun knows and we do not, yet. */
+/* What horovodrun knows and we do not, yet: a job that needs it would be another job. */
 #define ELASTIC "elastic jobs are not built yet"
-#define AUTOTUNE "automatic tuning is not built yet"
 static const option absent[] = {
     {"--min-np", NULL, ELASTIC, OPTION_ABSENT, NULL, 0, 0},
     {"--min-num-proc", NULL, ELASTIC, OPTION_ABSENT, NULL, 0, 0},
@@ -43,27 +42,52 @@ static const option absent[] = {
     {"--reset-limit", NULL, ELASTIC, OPTION_ABSENT, NULL, 0, 0},
     {"--blacklist-cooldown-range", NULL, ELASTIC, OPTION_ABSENT, NULL, 0, 0},
     {"--host-discovery-script", NULL, ELASTIC, OPTION_ABSENT, NULL, 0, 0},
-    {"--autotune", NULL, AUTOTUNE, OPTION_ABSENT, NULL, 0, 0},
-    {"--autotune-log-file", NULL, AUTOTUNE, OPTION_ABSENT, NULL, 0, 0},
-    {"--autotune-warmup-samples", NULL, AUTOTUNE, OPTION_ABSENT, NULL, 0, 0},
-    {"--autotune-steps-per-sample", NULL, AUTOTUNE, OPTION_ABSENT, NULL, 0, 0},
-    {"--autotune-bayes-opt-max-samples", NULL, AUTOTUNE, OPTION_ABSENT, NULL, 0, 0},
-    {"--autotune-gaussian-process-noise", NULL, AUTOTUNE, OPTION_ABSENT, NULL, 0, 0},
-    {"--mpi-threads-disable", NULL, "rueda has a thread of its own, and MPI must bear it",
-     OPTION_ABSENT, NULL, 0, 0},
     {"--jsrun", NULL, "jsrun is not built yet; see --mpi", OPTION_ABSENT, NULL, 0, 0},
-    {"--binding-args", NULL, "write --bind instead", OPTION_ABSENT, NULL, 0, 0},
-    {"--thread-affinity", NULL, "binding single threads is not built yet; see --bind",
-     OPTION_ABSENT, NULL, 0, 0},
-    {"--num-nccl-streams", NULL, "NCCL is not built yet", OPTION_ABSENT, NULL, 0, 0},
-    {"--log-with-timestamp", NULL, "write --prefix-timestamp instead", OPTION_ABSENT, NULL, 0, 0},
 };
 
-/* Our own options under other names, and what needs no effect here. */
+/* What tunes Horovod's own parts: the job is the same without it, so it goes on, with one warning. */
+static const struct {
+    const char *option, *value;
+} tuning[] = {
+    {"--autotune", NULL},
+    {"--autotune-log-file", "FILE"},
+    {"--autotune-warmup-samples", "N"},
+    {"--autotune-steps-per-sample", "N"},
+    {"--autotune-bayes-opt-max-samples", "N"},
+    {"--autotune-gaussian-process-noise", "X"},
+    {"--mpi-threads-disable", NULL},
+    {"--binding-args", "WORDS"},
+    {"--thread-affinity", "N"},
+    {"--num-nccl-streams", "N"},
+    {"--ccl-bgt-affinity", "N"},
+    {"--mlsl-bgt-affinity", "N"},
+    {"--torus-allreduce", NULL},
+    {"--log-with-timestamp", NULL},
+    {"--no-log-hide-timestamp", NULL},
+    {"--cycle-time-ms", "MS"},
+};
+
+/* What asks for nothing but what is so anyway, or has nothing to switch off: no word is lost about it. */
+static const char *const granted[] = {
+    "--gloo",
+    "--disable-cache",
+    "--stall-check",
+    "--no-autotune",
+    "--no-hierarchical-allreduce",
+    "--no-hierarchical-allgather",
+    "--no-torus-allreduce",
+    "--no-timeline-mark-cycles",
+    "--no-mpi-threads-disable",
+    "--log-without-timestamp",
+    "--log-hide-timestamp",
+};
+
+/* Our own options under other names. */
 static size_t add_other_names(run_options *o, option *rows)
 {
     launch_options *l = &o->launch;
     const option others[] = {
+        {"-n", "N", NULL, OPTION_NUMBER, &o->ranks, 1, PLAN_MAX_RANKS},
         {"--num-proc", "N", NULL, OPTION_NUMBER, &o->ranks, 1, PLAN_MAX_RANKS},
         {"--hosts", "LIST", NULL, OPTION_TEXT, &o->hosts_text, 0, 0},
         {"-hostfile", "FILE", NULL, OPTION_TEXT, &o->host_file, 0, 0},
@@ -84,19 +108,6 @@ static size_t add_other_names(run_options *o, option *rows)
         {"--no-stall-check", NULL, NULL, OPTION_FLAG, &o->no_stall_check, 0, 0},
         {"--timeline-mark-cycles", NULL, NULL, OPTION_FLAG, &o->mark_cycles, 0, 0},
         {"--tcp", NULL, NULL, OPTION_FLAG, &o->tcp, 0, 0},
-        /* Our rounds have no fixed cycle, nothing is checked and cached in advance, and what these
-         * switch off is off. */
-        {"--cycle-time-ms", "MS", NULL, OPTION_TEXT, &o->ignored, 0, 0},
-        {"--gloo", NULL, NULL, OPTION_FLAG, &o->ignored_flag, 0, 0},
-        {"--disable-cache", NULL, NULL, OPTION_FLAG, &o->ignored_flag, 0, 0},
-        {"--stall-check", NULL, NULL, OPTION_FLAG, &o->ignored_flag, 0, 0},
-        {"--no-autotune", NULL, NULL, OPTION_FLAG, &o->ignored_flag, 0, 0},
-        {"--no-hierarchical-allreduce", NULL, NULL, OPTION_FLAG, &o->ignored_flag, 0, 0},
-        {"--no-hierarchical-allgather", NULL, NULL, OPTION_FLAG, &o->ignored_flag, 0, 0},
-        {"--no-timeline-mark-cycles", NULL, NULL, OPTION_FLAG, &o->ignored_flag, 0, 0},
-        {"--no-mpi-threads-disable", NULL, NULL, OPTION_FLAG, &o->ignored_flag, 0, 0},
-        {"--log-without-timestamp", NULL, NULL, OPTION_FLAG, &o->ignored_flag, 0, 0},
-        {"--log-hide-timestamp", NULL, NULL, OPTION_FLAG, &o->ignored_flag, 0, 0},
     };
     const size_t count = sizeof others / sizeof others[0];
     memcpy(rows, others, sizeof others);
@@ -112,8 +123,8 @@ static size_t add_settings(run_options *o, option *rows)
                                  .value = "N",
                                  .type = OPTION_NUMBER,
                                  .target = &o->numbers[i],
-                                 .min = numbers[i].min,
-                                 .max = numbers[i].max};
+                                 .min = 0,
+                                 .max = INT64_MAX};
     }
     for (size_t i = 0; i < RUN_TEXTS; i++)
         rows[count++] = (option){
@@ -121,10 +132,24 @@ static size_t add_settings(run_options *o, option *rows)
     return count;
 }
 
+static size_t add_idle(run_options *o, option *rows)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof tuning / sizeof tuning[0]; i++)
+        rows[count++] = (option){.name = tuning[i].option,
+                                 .value = tuning[i].value,
+                                 .type = OPTION_IDLE,
+                                 .target = o->idle};
+    for (size_t i = 0; i < sizeof granted / sizeof granted[0]; i++)
+        rows[count++] = (option){.name = granted[i], .type = OPTION_FLAG, .target = &o->granted};
+    return count;
+}
+
 size_t run_compat_options(run_options *o, option rows[RUN_COMPAT_MAX])
 {
     size_t count = add_other_names(o, rows);
     count += add_settings(o, rows + count);
+    count += add_idle(o, rows + count);
     memcpy(rows + count, absent, sizeof absent);
     count += sizeof absent / sizeof absent[0];
     assert(count <= RUN_COMPAT_MAX);
@@ -136,12 +161,19 @@ static size_t add_variable(char **list, const char *name, const char *value)
     return asprintf(list, "%s=%s", name, value) >= 0 ? 1 : 0;
 }
 
+/* A number that is too large for a setting asks for as much as there is. */
+static int64_t nearest(int64_t number, size_t setting)
+{
+    const int64_t min = numbers[setting].min, max = numbers[setting].max;
+    return number < min ? min : number > max ? max : number;
+}
+
 size_t run_compat_variables(const run_options *o, char **list)
 {
     size_t count = 0;
     for (size_t i = 0; i < RUN_NUMBERS; i++) {
         char value[32];
-        snprintf(value, sizeof value, "%" PRId64, o->numbers[i] * numbers[i].scale);
+        snprintf(value, sizeof value, "%" PRId64, nearest(o->numbers[i], i) * numbers[i].scale);
         if (o->numbers[i] >= 0)
             count += add_variable(list + count, numbers[i].variable, value);
     }
@@ -176,9 +208,20 @@ static void note_end(void *context, size_t step, int rank, const launch_end *end
         *first = (failure){.rank = rank, .exit_code = end->exit_code};
 }
 
+void run_compat_warn(const run_options *o)
+{
+    if (o->idle[0] == NULL)
+        return;
+    fputs("rueda run: without effect here, and left out: ", stderr);
+    for (const char **name = o->idle; *name != NULL; name++)
+        fprintf(stderr, "%s%s", name == o->idle ? "" : ", ", *name);
+    fputc('\n', stderr);
+}
+
 int run_compat_launch(run_options *o)
 {
     failure first = {0};
+    o->launch.output.stream_names = true;
     o->launch.hooks = (launch_hooks){.context = &first, .rank_ended = note_end};
     const int code = launch_job(&o->launch);
     if (first.exit_code != 0)

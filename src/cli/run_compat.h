@@ -11,7 +11,11 @@ size_t run_compat_options(run_options *o, option rows[RUN_COMPAT_MAX]);
 /* The variables that they set, as "NAME=VALUE" in memory of their own, at most RUN_VARIABLES_MAX. */
 size_t run_compat_variables(const run_options *o, char **list);
 
-/* As launch_job; a failure is then told on stderr in horovodrun's words, which scripts look for. */
+/* Says, in one line, which options were given that have no effect. */
+void run_compat_warn(const run_options *o);
+
+/* As launch_job, with horovodrun's prefix before lines; a failure is then told on stderr in its words, too.
+ * Scripts look for both. */
 int run_compat_launch(run_options *o);
 
 #endif

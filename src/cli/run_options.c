@@ -32,14 +32,14 @@ static options_result parse(run_options *o, int argc, char **argv, int *next)
     launch_output *out = &l->output;
     option compatible[RUN_COMPAT_MAX];
     const option options[] = {
-        {"-np", "N", "number of ranks (with -H: all slots)", OPTION_NUMBER, &o->ranks, 1,
-         PLAN_MAX_RANKS},
+        {"-np", "N", "number of ranks, also as -n (with -H: all slots)", OPTION_NUMBER, &o->ranks,
+         1, PLAN_MAX_RANKS},
         {"-H", "A:4,B:4", "hosts and their slots, filled in order; [fe80::1]:4 for IPv6",
          OPTION_TEXT, &o->hosts_text, 0, 0},
         {"--hostfile", "FILE", "the same from a file, lines \"host slots=4\"", OPTION_TEXT,
          &o->host_file, 0, 0},
-        {"--timeout", "SECONDS", "end the job after this time, with exit code 124", OPTION_NUMBER,
-         &l->timeout_s, 1, SECONDS_MAX},
+        {"--timeout", "SECONDS", "end the job after this time, with exit code 124", OPTION_MS,
+         &l->timeout_ms, 1, SECONDS_MAX * INT64_C(1000)},
         {"--start-timeout", "SECONDS", "for all hosts to answer and start (30)", OPTION_NUMBER,
          &l->start_timeout_s, 1, SECONDS_MAX},
         {"--host-timeout", "SECONDS", "a host that is silent so long is lost (60)", OPTION_NUMBER,
@@ -194,6 +194,7 @@ options_result run_options_parse(run_options *o, int argc, char **argv, int *nex
     *o = (run_options){0};
     o->variables = bytes_new((size_t)argc, sizeof *o->variables);
     o->ssh_options = bytes_new((size_t)argc, sizeof *o->ssh_options);
+    o->idle = bytes_new((size_t)argc + 1, sizeof *o->idle);
     const options_result parsed = parse(o, argc, argv, next);
     if (parsed != OPTIONS_GO)
         return parsed;
@@ -210,5 +211,6 @@ void run_options_free(run_options *o)
     free(o->forwarded);
     free(o->variables);
     free(o->ssh_options);
+    free(o->idle);
     hosts_free(&o->hosts);
 }

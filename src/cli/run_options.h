@@ -18,9 +18,10 @@ typedef struct run_options {
 
     /* As written. */
     int64_t ranks, ssh_port, numbers[RUN_NUMBERS]; /* a number that is not given: -1 */
-    const char *hosts_text, *host_file, *bind, *timeline, *texts[RUN_TEXTS], *ignored, *config_file;
+    const char *hosts_text, *host_file, *bind, *timeline, *texts[RUN_TEXTS], *config_file;
     const char **variables, **ssh_options; /* end with NULL */
-    bool hierarchical, no_stall_check, mark_cycles, tcp, ignored_flag;
+    const char **idle;                     /* names of options without effect; ends with NULL */
+    bool hierarchical, no_stall_check, mark_cycles, tcp, granted;
 
     host_list hosts;
     char **environment, **forwarded; /* what -x and others come to */

@@ -1,5 +1,7 @@
 /* timeline_command.c: `rueda timeline`: checks timelines, adds them up, puts several into one. */
 #include "cli/commands.h"
+#include "cli/json_line.h"
+#include "cli/launch/bytes.h"
 #include "cli/options.h"
 #include "cli/timeline_read.h"
 
@@ -25,9 +27,30 @@ typedef struct request {
     bool json;
 } request;
 
-static const char *shown(const timeline_tensor *t)
+static json_t *name_of(const timeline_tensor *t)
 {
-    return t->name == NULL ? "?" : t->name;
+    return json_line_string(t->name == NULL ? "?" : t->name);
+}
+
+/* On one line, whatever is in it. */
+static void print_name(const timeline_tensor *t)
+{
+    json_t *name = name_of(t);
+    char *text = json_dumps(name, JSON_ENCODE_ANY);
+    if (text == NULL)
+        bytes_end_without_memory();
+    printf("%.*s\n", (int)strlen(text) - 2, text + 1); /* without the quotation marks */
+    free(text);
+    json_decref(name);
+}
+
+static void tell_tensor(const timeline_tensor *t)
+{
+    json_line_print(json_pack(
+        "{s:o, s:I, s:o, s:o, s:o, s:o}", "tensor", name_of(t), "operations",
+        (json_int_t)t->operations, "negotiate_us", json_line_number(t->us[STAGE_NEGOTIATE], 3),
+        "queue_us", json_line_number(t->us[STAGE_QUEUE], 3), "work_us",
+        json_line_number(t->us[STAGE_WORK], 3), "longest_us", json_line_number(t->longest_us, 3)));
 }
 
 static void tell_tensors(timeline_tensor *const *tensors, const request *r)
@@ -37,15 +60,14 @@ static void tell_tensors(timeline_tensor *const *tensors, const request *r)
                "operations", "longest ms", "tensor");
     for (int64_t i = 0; tensors[i] != NULL && i < r->top; i++) {
         const timeline_tensor *t = tensors[i];
-        if (r->json) /* the name is escaped as in the file */
-            printf("{\"tensor\": \"%s\", \"operations\": %llu, \"negotiate_us\": %.3f, "
-                   "\"queue_us\": %.3f, \"work_us\": %.3f, \"longest_us\": %.3f}\n",
-                   shown(t), (unsigned long long)t->operations, t->us[STAGE_NEGOTIATE],
-                   t->us[STAGE_QUEUE], t->us[STAGE_WORK], t->longest_us);
-        else
-            printf("%12.3f %12.3f %12.3f %10llu %12.3f  %s\n", t->us[STAGE_NEGOTIATE] / US_PER_MS,
-                   t->us[STAGE_QUEUE] / US_PER_MS, t->us[STAGE_WORK] / US_PER_MS,
-                   (unsigned long long)t->operations, t->longest_us / US_PER_MS, shown(t));
+        if (r->json) {
+            tell_tensor(t);
+            continue;
+        }
+        printf("%12.3f %12.3f %12.3f %10llu %12.3f  ", t->us[STAGE_NEGOTIATE] / US_PER_MS,
+               t->us[STAGE_QUEUE] / US_PER_MS, t->us[STAGE_WORK] / US_PER_MS,
+               (unsigned long long)t->operations, t->longest_us / US_PER_MS);
+        print_name(t);
     }
 }
 
@@ -60,8 +82,9 @@ static void tell_late(const timeline_sum *s, bool json)
             printf("\n%12s %12s %12s\n", "rank", "times last", "waited ms");
         any = true;
         if (json)
-            printf("{\"rank\": %d, \"times_last\": %llu, \"waited_us\": %.3f}\n", i,
-                   (unsigned long long)l->times, l->us);
+            json_line_print(json_pack("{s:i, s:I, s:o}", "rank", i, "times_last",
+                                      (json_int_t)l->times, "waited_us",
+                                      json_line_number(l->us, 3)));
         else
             printf("%12d %12llu %12.3f\n", i, (unsigned long long)l->times, l->us / US_PER_MS);
     }
@@ -72,10 +95,10 @@ static void tell_whole(const timeline_sum *s, bool json)
     const double seconds = (s->last_ts - s->first_ts) / US_PER_S;
     const size_t open = timeline_sum_open(s);
     if (json) {
-        printf("{\"events\": %llu, \"tensors\": %zu, \"seconds\": %.6f, \"rounds\": %llu, "
-               "\"open\": %zu, \"dropped\": %llu}\n",
-               (unsigned long long)s->events, s->tensor_count, seconds,
-               (unsigned long long)s->rounds, open, (unsigned long long)s->dropped);
+        json_line_print(json_pack("{s:I, s:I, s:o, s:I, s:I, s:I}", "events", (json_int_t)s->events,
+                                  "tensors", (json_int_t)s->tensor_count, "seconds",
+                                  json_line_number(seconds, 6), "rounds", (json_int_t)s->rounds,
+                                  "open", (json_int_t)open, "dropped", (json_int_t)s->dropped));
         return;
     }
     printf("\n%llu events of %zu tensors in %.3f s", (unsigned long long)s->events, s->tensor_count,

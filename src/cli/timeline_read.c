@@ -1,6 +1,7 @@
 /* timeline_read.c: see timeline_read.h. */
 #include "cli/timeline_read.h"
 
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,58 +104,55 @@ static timeline_lane *lane_of(timeline_sum *s, uint32_t pid, int tid)
 /* ---- One line --------------------------------------------------------------------------------- */
 
 typedef struct event {
+    json_t *object; /* what the texts lie in */
     uint32_t pid;
     int tid;
     char ph;
     double ts;
-    const char *name; /* up to the closing quotation mark; "" if there is none */
-    size_t name_length;
-    const char *args; /* what follows "args": , or NULL */
+    const char *name;   /* "" if there is none */
+    const json_t *args; /* NULL if there are none */
 } event;
 
-/* Quotation marks in names are escaped, so a key is found nowhere else. */
-static const char *value_of(const char *line, const char *key)
+/* Whether the object is an event; e->object is the caller's then. */
+static bool take_fields(json_t *object, event *e)
 {
-    const char *at = strstr(line, key);
-    return at == NULL ? NULL : at + strlen(key);
-}
-
-static size_t string_length(const char *text)
-{
-    size_t length = 0;
-    while (text[length] != '"' && text[length] != '\0')
-        length += text[length] == '\\' && text[length + 1] != '\0' ? 2 : 1;
-    return length;
-}
-
-static bool parse(const char *line, event *e)
-{
-    const char *pid = value_of(line, "\"pid\": "), *tid = value_of(line, "\"tid\": "),
-               *ph = value_of(line, "\"ph\": \""), *ts = value_of(line, "\"ts\": "),
-               *name = value_of(line, "\"name\": \"");
-    if (line[0] != '{' || pid == NULL || ph == NULL || (ts == NULL && *ph != 'M'))
+    const json_t *pid = json_object_get(object, "pid"), *tid = json_object_get(object, "tid"),
+                 *ts = json_object_get(object, "ts");
+    const char *ph = json_string_value(json_object_get(object, "ph")),
+               *name = json_string_value(json_object_get(object, "name"));
+    const json_int_t number = json_integer_value(pid), rank = json_integer_value(tid);
+    if (!json_is_integer(pid) || ph == NULL || (!json_is_number(ts) && *ph != 'M'))
         return false;
-    *e = (event){.pid = (uint32_t)strtoul(pid, NULL, 10),
-                 .tid = tid == NULL ? 0 : atoi(tid),
+    *e = (event){.object = object,
+                 .pid = (uint32_t)number,
+                 .tid = (int)rank,
                  .ph = *ph,
-                 .ts = ts == NULL ? 0 : strtod(ts, NULL),
+                 .ts = json_number_value(ts),
                  .name = name == NULL ? "" : name,
-                 .args = value_of(line, "\"args\": ")};
-    e->name_length = string_length(e->name);
-    return e->tid >= 0 && e->tid < TIMELINE_RANKS_MAX;
+                 .args = json_object_get(object, "args")};
+    return number >= 0 && number <= UINT32_MAX && rank >= 0 && rank < TIMELINE_RANKS_MAX;
+}
+
+static bool parse(const char *line, size_t length, event *e)
+{
+    json_t *object = json_loadb(line, length, 0, NULL);
+    if (take_fields(object, e))
+        return true;
+    json_decref(object);
+    return false;
 }
 
 static bool is_named(const event *e, const char *name)
 {
-    return e->name_length == strlen(name) && memcmp(e->name, name, e->name_length) == 0;
+    return strcmp(e->name, name) == 0;
 }
 
 static void take_name(timeline_sum *s, const event *e)
 {
-    const char *name = e->args == NULL ? NULL : value_of(e->args, "\"name\": \"");
+    const char *name = json_string_value(json_object_get(e->args, "name"));
     timeline_tensor *t = e->pid == 0 || name == NULL ? NULL : tensor_of(s, e->pid);
     if (t != NULL && t->name == NULL)
-        t->name = strndup(name, string_length(name));
+        t->name = strdup(name);
 }
 
 static timeline_stage stage_of(const event *e, int depth)
@@ -162,10 +160,7 @@ static timeline_stage stage_of(const event *e, int depth)
     static const char negotiate[] = "NEGOTIATE_";
     if (depth > 0)
         return is_named(e, "QUEUE") ? STAGE_QUEUE : STAGE_WORK;
-    return e->name_length >= sizeof negotiate - 1 &&
-                   memcmp(e->name, negotiate, sizeof negotiate - 1) == 0
-               ? STAGE_NEGOTIATE
-               : STAGE_COUNT;
+    return strncmp(e->name, negotiate, sizeof negotiate - 1) == 0 ? STAGE_NEGOTIATE : STAGE_COUNT;
 }
 
 static void begin_stage(timeline_lane *l, const event *e)
@@ -222,8 +217,8 @@ static const char *take_event(timeline_sum *s, const event *e)
     s->first_ts = s->first_ts == 0 || e->ts < s->first_ts ? e->ts : s->first_ts;
     s->last_ts = e->ts > s->last_ts ? e->ts : s->last_ts;
     if (e->pid == 0) {
-        const char *notes = e->args == NULL ? NULL : value_of(e->args, "\"notes\": ");
-        s->dropped += is_named(e, "DROPPED") && notes != NULL ? strtoull(notes, NULL, 10) : 0;
+        const json_int_t notes = json_integer_value(json_object_get(e->args, "notes"));
+        s->dropped += is_named(e, "DROPPED") && notes > 0 ? (uint64_t)notes : 0;
         s->rounds += is_named(e, "CYCLE_START");
         return NULL;
     }
@@ -286,12 +281,13 @@ bool timeline_sum_add(timeline_sum *s, FILE *from, FILE *merged, char reason[TIM
             opened = true;
         } else if (strcmp(line, "]") == 0) {
             closed = true;
-        } else if (!parse(line, &e)) {
+        } else if (!parse(line, (size_t)length, &e)) {
             good = complain(reason, number, "this is not an event of a timeline of rueda");
         } else {
             copy_line(s, merged, line);
             const char *wrong = take_event(s, &e);
             good = wrong == NULL || complain(reason, number, wrong);
+            json_decref(e.object);
         }
     }
     free(line);

@@ -22,7 +22,7 @@ typedef enum timeline_stage {
 /* One tensor, all ranks. Times are microseconds. */
 typedef struct timeline_tensor {
     uint32_t pid;
-    char *name; /* as in the file, escaped; NULL: not said */
+    char *name; /* NULL: not said */
     uint64_t operations;
     double us[STAGE_COUNT], longest_us;
 } timeline_tensor;

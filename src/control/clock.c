@@ -13,7 +13,13 @@
 #define LATER_PAUSE_NS UINT64_C(10000000000) /* … then from time to time */
 #define AGEING 2 /* a later sample may have been so much longer on its way */
 
-bool clock_is_known(const network *n)
+/* Asked with root_ns 0, answered with the time on rank 0. */
+typedef struct tree_time {
+    tree_header header;
+    uint64_t asked_ns, root_ns;
+} tree_time;
+
+static bool clock_is_known(const network *n)
 {
     return n->rank == 0 || n->clock.trip_ns > 0;
 }
@@ -24,7 +30,7 @@ int64_t network_clock_offset(const network *n)
 }
 
 /* True: it is time to ask, and now counts as asked. */
-bool clock_asks(network *n, uint64_t now_ns)
+static bool clock_asks(network *n, uint64_t now_ns)
 {
     network_clock *c = &n->clock;
     if (n->rank == 0 || now_ns < c->next_ns)
@@ -33,7 +39,7 @@ bool clock_asks(network *n, uint64_t now_ns)
     return true;
 }
 
-void clock_take(network *n, uint64_t asked_ns, uint64_t root_ns, uint64_t now_ns)
+static void clock_take(network *n, uint64_t asked_ns, uint64_t root_ns, uint64_t now_ns)
 {
     network_clock *c = &n->clock;
     const uint64_t trip = now_ns - asked_ns + 1;
@@ -47,4 +53,35 @@ void clock_take(network *n, uint64_t asked_ns, uint64_t root_ns, uint64_t now_ns
     }
     c->trip_ns = trip;
     c->offset_ns = (int64_t)(root_ns - (asked_ns + trip / 2));
+}
+
+/* ---- Messages -------------------------------------------------------------------------------- */
+
+void tree_ask_time(network *n, uint64_t now_ns)
+{
+    if (!n->terms.clock || !clock_asks(n, now_ns))
+        return;
+    const uint32_t parent = (uint32_t)boot_parent((int)n->rank);
+    tree_time m = {.header = {sizeof m, TREE_TIME}, .asked_ns = now_ns};
+    for (uint32_t i = 0; i < n->link_count; i++) {
+        if (n->links[i].rank == parent)
+            tree_say(n, &n->links[i], &(struct iovec){&m, sizeof m}, 1);
+    }
+}
+
+/* A question is answered as soon as we know it ourselves; until then it is asked again. */
+bool tree_take_time(network *n, const uint8_t *bytes, size_t size, tree_link *from)
+{
+    tree_time m;
+    if (size != sizeof m)
+        return false;
+    memcpy(&m, bytes, sizeof m);
+    const uint64_t now = os_now_ns();
+    if (m.root_ns != 0) {
+        clock_take(n, m.asked_ns, m.root_ns, now);
+    } else if (clock_is_known(n)) {
+        m.root_ns = now + (uint64_t)network_clock_offset(n);
+        tree_say(n, from, &(struct iovec){&m, sizeof m}, 1);
+    }
+    return true;
 }

@@ -5,56 +5,66 @@
 
 enum { BELL_AWAKE, BELL_ASLEEP, BELL_ASLEEP_IN_POLL };
 
-/* A slot of the segment may have served another set: start anew before the others look. */
-rueda_status control_group_open(const control_group *g)
+rueda_status control_members_open(const control_members *g)
 {
-    if (g->job->network != NULL)
-        return network_set_open(g->job->network, g->set, g->epoch, g->ranks, g->size);
-    for (uint64_t round = 0; round < 2; round++)
-        atomic_store(&segment_contribution_at(g->job->segment, g->job->rank, g->set, round)->round,
-                     0);
-    return RUEDA_OK;
+    if (g->job->network == NULL)
+        return RUEDA_OK;
+    return network_set_open(g->job->network, g->set, g->epoch, g->ranks, g->size);
 }
 
-void control_group_close(const control_group *g)
+/* Rounds are never numbered alike in two sets: a set takes the place of another in the segment without
+ * clearing what a slower member may still have to read. */
+uint64_t control_first_round(const control_members *g)
+{
+    return (g->epoch << CONTROL_ROUND_BITS) + 1;
+}
+
+void control_members_close(const control_members *g)
 {
     if (g->job != NULL && g->job->network != NULL)
         network_set_close(g->job->network, g->set);
 }
 
-static segment_contribution *part_of(const control_group *g, uint64_t round, uint16_t index)
+static segment_contribution *part_of(const control_members *g, uint64_t round, uint16_t index)
 {
     if (g->job->network != NULL)
         return network_part(g->job->network, g->set, round, index);
     return segment_contribution_at(g->job->segment, g->ranks[index], g->set, round);
 }
 
-segment_contribution *control_draft(const control_group *g, uint64_t round)
+segment_contribution *control_draft(const control_members *g, uint64_t round)
 {
     return part_of(g, round, g->index);
 }
 
-uint8_t *control_news_of(const control_group *g, segment_contribution *c)
+uint8_t *control_news_of(const control_members *g, segment_contribution *c)
 {
     return (uint8_t *)(c->ready + g->job->segment->header->cache_words);
 }
 
-void control_contribute(const control_group *g, uint64_t round)
+void control_want_times(const control *c)
+{
+    atomic_store(&c->segment->header->timed, 1);
+}
+
+void control_contribute(const control_members *g, uint64_t round)
 {
     if (g->job->network != NULL) {
         network_contribute(g->job->network, g->set, round, g->index);
         return;
     }
-    atomic_store_explicit(&part_of(g, round, g->index)->round, round, memory_order_release);
+    segment_contribution *c = part_of(g, round, g->index);
+    c->told_ns = segment_time(g->job->segment);
+    atomic_store_explicit(&c->round, round, memory_order_release);
     control_notify(g);
 }
 
-bool control_contributed(const control_group *g, uint64_t round, uint16_t index)
+bool control_contributed(const control_members *g, uint64_t round, uint16_t index)
 {
     return atomic_load_explicit(&part_of(g, round, index)->round, memory_order_acquire) == round;
 }
 
-bool control_opened(const control_group *g, uint64_t round)
+bool control_opened(const control_members *g, uint64_t round)
 {
     for (uint16_t i = 0; i < g->size; i++) {
         if (i != g->index && control_contributed(g, round, i))
@@ -63,7 +73,7 @@ bool control_opened(const control_group *g, uint64_t round)
     return false;
 }
 
-bool control_complete(const control_group *g, uint64_t round)
+bool control_complete(const control_members *g, uint64_t round)
 {
     for (uint16_t i = 0; i < g->size; i++) {
         if (!control_contributed(g, round, i))
@@ -72,7 +82,7 @@ bool control_complete(const control_group *g, uint64_t round)
     return true;
 }
 
-segment_contribution *control_part(const control_group *g, uint64_t round, uint16_t index)
+segment_contribution *control_part(const control_members *g, uint64_t round, uint16_t index)
 {
     return part_of(g, round, index);
 }
@@ -85,14 +95,14 @@ static void ring_if_asleep(const control *c, uint32_t rank)
         return;
     atomic_fetch_add(&bell->rings, 1);
     if (sleeping == BELL_ASLEEP_IN_POLL && c->network != NULL)
-        network_ring(c->network, rank);
+        mesh_ring(c->mesh, rank);
     else
         os_wake(&bell->rings, true);
 }
 
 /* The fence orders our change before the look at `sleeping`; the sleeper's announcement has the
  * same fence between `sleeping` and its last look at the memory: one of the two sees the other. */
-void control_notify(const control_group *g)
+void control_notify(const control_members *g)
 {
     atomic_thread_fence(memory_order_seq_cst);
     for (uint16_t i = 0; i < g->size; i++) {
@@ -105,6 +115,13 @@ void control_notify_rank(const control *c, uint32_t rank)
 {
     atomic_thread_fence(memory_order_seq_cst);
     ring_if_asleep(c, rank);
+}
+
+void control_call(const control *c, uint32_t rank)
+{
+    _Atomic uint32_t *work = &segment_rank_at(c->segment, rank)->work;
+    atomic_fetch_add(work, 1);
+    os_wake(work, true);
 }
 
 static void notify_host(const control *c)
@@ -159,9 +176,12 @@ bool control_pump(const control *c)
         return false;
     const char *why;
     const bool moved = network_pump(c->network, os_now_ns());
-    const int lost = network_take_lost(c->network, &why);
+    const int lost = mesh_take_lost(c->mesh, &why);
     const segment_abort *heard = network_heard_abort(c->network);
-    if (heard != NULL && !control_is_aborted(c)) {
+    const rueda_status failed = mesh_failed(c->mesh);
+    if (failed != RUEDA_OK && !control_is_aborted(c)) {
+        control_fail(c, failed);
+    } else if (heard != NULL && !control_is_aborted(c)) {
         control_abort(c, (rueda_status)heard->status, heard->rank, heard->text);
     } else if (lost >= 0) {
         status_fail(RUEDA_ERR_PEER, "rank %d is lost: %s; all ranks must be started again", lost,
@@ -187,15 +207,18 @@ void control_leave(const control *c)
 {
     if (c->network != NULL)
         network_leave(c->network);
-    atomic_store(&segment_rank_at(c->segment, c->rank)->state, SEGMENT_LEFT);
+    segment_rank *me = segment_rank_at(c->segment, c->rank);
+    me->departure = atomic_fetch_add(&c->segment->header->departures, 1) + 1;
+    atomic_store(&me->state, SEGMENT_LEFT);
     notify_host(c);
 }
 
-bool control_left(const control *c, uint32_t rank)
+uint32_t control_departure(const control *c, uint32_t rank)
 {
     if (c->network != NULL)
-        return network_left(c->network, rank);
-    return atomic_load(&segment_rank_at(c->segment, rank)->state) == SEGMENT_LEFT;
+        return mesh_departure(c->mesh, rank);
+    const segment_rank *r = segment_rank_at(c->segment, rank);
+    return atomic_load(&r->state) == SEGMENT_LEFT ? r->departure : 0;
 }
 
 void control_abort(const control *c, rueda_status status, int rank, const char *text)
@@ -214,7 +237,18 @@ void control_abort(const control *c, rueda_status status, int rank, const char *
     notify_host(c);
 }
 
-rueda_status control_aborted(const control *c)
+void control_fail(const control *c, rueda_status status)
+{
+    char why[SEGMENT_ABORT_TEXT - 60];
+    snprintf(why, sizeof why, "%s", status_text());
+    if (status == RUEDA_ERR_MEMORY)
+        status_fail(status, "rank %u has no memory left, which ends the job: %s", c->rank, why);
+    else if (status == RUEDA_ERR_SYSTEM)
+        status_fail(status, "rank %u cannot go on, which ends the job: %s", c->rank, why);
+    control_abort(c, status, (int)c->rank, status_text());
+}
+
+rueda_status control_aborted(const control *c, int *rank)
 {
     const uint32_t by = atomic_load(&c->segment->header->aborted_by);
     if (by == 0)
@@ -222,5 +256,28 @@ rueda_status control_aborted(const control *c)
     const segment_abort *a = &segment_rank_at(c->segment, by - 1)->abort;
     if (c->network != NULL)
         network_tell_abort(c->network, a);
+    *rank = a->rank;
     return status_restore((rueda_status)a->status, a->text);
+}
+
+/* ---- With a network --------------------------------------------------------------------------- */
+
+rueda_status control_open(control *c, boot_meeting *meeting, const boot_identity *who,
+                          const control_terms *terms, const logger *log)
+{
+    rueda_status status = mesh_open(meeting, who, terms->connect_ns, log, &c->mesh);
+    if (status == RUEDA_OK)
+        status = network_open(c->mesh, who, terms, c->segment, &c->network);
+    if (status != RUEDA_OK)
+        return control_close(c), status;
+    network_set_answerer(c->network, c->answer);
+    return RUEDA_OK;
+}
+
+void control_close(control *c)
+{
+    network_close(c->network);
+    mesh_close(c->mesh);
+    c->network = NULL;
+    c->mesh = NULL;
 }

@@ -1,24 +1,32 @@
-/* network_parts.h: between network.c (sockets), tree.c (control messages) and streams.c (data). */
+/* network_parts.h: between the files that make control by the mesh: network.c, tree*.c and clock.c. */
 #ifndef RUEDA_CONTROL_NETWORK_PARTS_H
 #define RUEDA_CONTROL_NETWORK_PARTS_H
 
+#include "base/byte_queue.h"
+#include "base/heartbeat.h"
+#include "base/rank_list.h"
 #include "control/network.h"
 
 #include <sys/socket.h>
-#include <sys/un.h>
 
-/* What an event of the poll is about; the number is a tree link's. */
-enum network_event { EVENT_DOOR = 1, EVENT_BELL, EVENT_STREAM, EVENT_TREE };
+enum tree_kind {
+    TREE_CONTRIBUTION = 1,
+    TREE_ABORT,
+    TREE_LEFT,
+    TREE_BEAT,
+    TREE_TIME,
+    TREE_QUESTION,
+    TREE_ANSWER
+};
 
-/* A growing run of bytes: appended at the end, taken from the start. */
-typedef struct byte_queue {
-    uint8_t *bytes;
-    size_t start, end, capacity;
-} byte_queue;
+typedef struct tree_header {
+    uint32_t bytes; /* of the whole message */
+    uint32_t kind;
+} tree_header;
 
 /* The control link to one other rank, whatever sets need it. */
 typedef struct tree_link {
-    network_stream *stream; /* NULL: closed for good */
+    mesh_stream *stream; /* NULL: closed for good */
     uint32_t rank;
     byte_queue in, out;
     bool spoke;          /* we have sent something since the last beat */
@@ -35,19 +43,6 @@ typedef struct network_set {
     int neighbour_count;
 } network_set;
 
-struct network_stream {
-    network *network;
-    uint64_t about; /* its events */
-    uint32_t role, set, channel, peer;
-    uint64_t epoch;
-    net_link *link;
-    bool open, broken;
-    bool again;        /* the lower rank calls, once, to say why it has given the higher one up */
-    uint64_t again_ns; /* when to call again */
-    uint64_t first_call_ns; /* 0: never called */
-    network_stream *next;
-};
-
 /* See clock.c. */
 typedef struct network_clock {
     int64_t offset_ns; /* rank 0's clock is ours and this */
@@ -56,66 +51,65 @@ typedef struct network_clock {
     uint32_t answers;
 } network_clock;
 
-#define SILENCE_TEXT 160 /* bytes of a reason, with the terminating zero */
+#define SILENCE_TEXT (RANK_LIST_TEXT + 80) /* bytes of a reason, with the terminating zero */
 
 struct network {
-    boot_meeting meeting;
-    const config *settings;
+    mesh *mesh;
+    control_terms terms;
     const segment *segment;
-    logger log;
     uint32_t rank, size;
-    int epoll, bell;
-    struct sockaddr_un bell_name; /* without the rank */
-    int bell_name_length;
 
-    tree_link *links;
+    tree_link *links; /* their numbers are those of their streams */
     uint32_t link_count;
-    bool *left; /* by rank */
     network_set sets[RUEDA_MAX_SETS];
-    uint64_t next_beat_ns, last_pump_ns;
+    heartbeat heartbeat;
+    uint64_t next_beat_ns;
     network_clock clock;
 
-    segment_abort heard; /* an abort that came in */
-    bool has_heard, told_abort;
-    int lost;
-    const char *lost_why;
-    char silence[SILENCE_TEXT]; /* where lost_why points to, if it is about that */
+    control_answerer answer; /* how questions are answered */
+    segment_answer *answers; /* by rank, to our own questions */
 
-    network_stream *streams;
-    bool told_no_call;         /* the system refused a call, and the log has it */
-    uint32_t connecting;       /* streams that wait for their link */
-    int suspect;               /* rank whose connection broke, or -1: it counts as lost … */
-    uint64_t suspect_until_ns; /* … then, unless there is a better reason before */
+    segment_abort heard; /* an abort that came in */
+    bool has_heard;
+    char silence[SILENCE_TEXT]; /* why the silent one is lost */
 };
 
-void network_watch(network *n, int fd, uint32_t events, uint64_t about);
-/* For a link that is open now: what came with the last event may have been left unread. */
-void network_watch_again(network *n, int fd, uint64_t about);
-void network_lose(network *n, uint32_t rank, const char *why);
-void network_suspect(network *n, uint32_t rank, uint64_t wait_ns);
-
 /* tree.c */
-tree_link *tree_link_to(network *n, uint32_t rank); /* made if need be; NULL: out of memory */
-bool tree_read(network *n, tree_link *l);           /* all that has come; true: something */
-bool tree_write(network *n, tree_link *l);          /* what waits, as far as it goes */
-void tree_beat(network *n, uint64_t now_ns);
-void tree_tell_left(network *n);
-bool tree_adopt_again(network *n, net_link *link); /* false: it is something else */
+bool tree_read(network *n, tree_link *l); /* all that has come; true: something */
 /* One message as it came from link `from`; false: it is not understood. For the fuzzer, too. */
 bool tree_take(network *n, const uint8_t *bytes, size_t size, tree_link *from);
 
-/* clock.c */
-bool clock_asks(network *n, uint64_t now_ns);
-bool clock_is_known(const network *n);
-void clock_take(network *n, uint64_t asked_ns, uint64_t root_ns, uint64_t now_ns);
-void tree_ask_time(network *n, uint64_t now_ns); /* in tree.c */
+/* tree_links.c */
+tree_link *tree_link_to(network *n, uint32_t rank); /* made if need be; NULL: out of memory */
+net_link *tree_open_link(const tree_link *l);       /* NULL: not yet, or not any more */
+bool tree_write(network *n, tree_link *l);          /* what waits, as far as it goes */
+void tree_close_link(tree_link *l);                 /* for good */
+void tree_lose_link(network *n, tree_link *l);      /* its connection broke */
+bool tree_adopt_again(network *n, net_link *link);  /* false: it is something else */
+void tree_say(network *n, tree_link *l, const struct iovec *parts, int count);
+void tree_say_to_all(network *n, const struct iovec *parts, int count, const tree_link *but);
+/* To the neighbours in the set's tree, but one. */
+void tree_say_to_set(network *n, const network_set *s, const struct iovec *parts, int count,
+                     const tree_link *but);
 
-/* streams.c */
-bool streams_progress(network *n, uint64_t now_ns);
-bool streams_adopt(network *n, net_link *link); /* false: nobody waits for it */
-network_stream *streams_add(network *n, const network_stream *wanted); /* NULL: out of memory */
-void streams_attach(network_stream *s, net_link *link);
-bool streams_greet(net_link *link); /* tells a caller that its link has a use */
-bool streams_is_connecting(const network_stream *s);
+/* tree_rounds.c */
+bool tree_take_contribution(network *n, const uint8_t *bytes, size_t size, const tree_link *from);
+size_t tree_longest_message(const network *n);
+
+/* tree_ends.c */
+void tree_tell_left(network *n);
+bool tree_take_abort(network *n, const uint8_t *bytes, size_t size);
+bool tree_take_left(network *n, const uint8_t *bytes, size_t size, const tree_link *from);
+
+/* tree_beats.c */
+void tree_beat(network *n, uint64_t now_ns);
+
+/* tree_question.c */
+bool tree_take_question(network *n, const uint8_t *bytes, size_t size, const tree_link *from);
+bool tree_take_answer(network *n, const uint8_t *bytes, size_t size, const tree_link *from);
+
+/* clock.c */
+void tree_ask_time(network *n, uint64_t now_ns); /* if it is wanted, and time to */
+bool tree_take_time(network *n, const uint8_t *bytes, size_t size, tree_link *from);
 
 #endif

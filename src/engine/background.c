@@ -12,10 +12,19 @@
 enum { BACKGROUND_AWAKE, BACKGROUND_NAPPING, BACKGROUND_ASLEEP };
 
 #define NAP_NS 50000
-#define NAPS_BEFORE_SLEEP 1
+#define IDLE_NS UINT64_C(1000000000) /* longer than a step of training */
 #define SLEEP_NS UINT64_C(60000000000)
 #define AWAY_NS                                                                                    \
     UINT64_C(5000000) /* with a network: a waiter drives; nobody tells us when it goes */
+
+/* How the next rest is taken; each that nobody ends leads to the next kind. */
+typedef enum rest_kind { REST_NAP, REST_SLEEP, REST_IDLE } rest_kind;
+
+/* Peers can wake us, too, to be answered: see control_call. */
+static _Atomic uint32_t *work_of(const engine *e)
+{
+    return &segment_rank_at(&e->segment, (uint32_t)e->who.rank)->work;
+}
 
 static bool is_needed(engine *e)
 {
@@ -23,33 +32,40 @@ static bool is_needed(engine *e)
            atomic_load(&e->driving) == 0;
 }
 
-/* Someone must listen to the network when nobody has anything to do. */
-static bool should_attend(engine *e, uint32_t naps)
+/* Whoever drives answers himself. */
+static bool should_answer(engine *e)
 {
-    return e->control.network != NULL && naps == NAPS_BEFORE_SLEEP &&
-           atomic_load(&e->waiters) == 0 && atomic_load(&e->driving) == 0;
+    return atomic_load(&e->driving) == 0 && control_is_asked(&e->control);
 }
 
-static uint64_t long_sleep_ns(engine *e)
+/* Someone must listen to the network when nobody has anything to do. */
+static bool should_attend(engine *e, rest_kind kind)
 {
+    return e->control.network != NULL && kind != REST_NAP && atomic_load(&e->waiters) == 0 &&
+           atomic_load(&e->driving) == 0;
+}
+
+static uint64_t rest_ns(engine *e, rest_kind kind)
+{
+    if (kind == REST_NAP)
+        return NAP_NS;
     if (e->control.network != NULL)
         return AWAY_NS;
-    const uint64_t beat = watch_beat(e);
-    return beat < SLEEP_NS ? beat : SLEEP_NS;
+    const uint64_t beat = watch_beat(e), most = kind == REST_SLEEP ? IDLE_NS : SLEEP_NS;
+    return beat < most ? beat : most;
 }
 
-static void rest(engine *e, uint32_t *naps)
+static void rest(engine *e, rest_kind *kind)
 {
-    const uint32_t seen = atomic_load(&e->work);
-    const bool nap = *naps < NAPS_BEFORE_SLEEP;
-    atomic_store(&e->background_state, nap ? BACKGROUND_NAPPING : BACKGROUND_ASLEEP);
-    if (!is_needed(e) && atomic_load(&e->stopping) == 0)
-        os_sleep_on(&e->work, seen, nap ? NAP_NS : long_sleep_ns(e), false);
+    const uint32_t seen = atomic_load(work_of(e));
+    atomic_store(&e->background_state, *kind == REST_NAP ? BACKGROUND_NAPPING : BACKGROUND_ASLEEP);
+    if (!is_needed(e) && !should_answer(e) && atomic_load(&e->stopping) == 0)
+        os_sleep_on(work_of(e), seen, rest_ns(e, *kind), true);
     atomic_store(&e->background_state, BACKGROUND_AWAKE);
-    if (nap)
-        ++*naps;
-    else if (e->control.network == NULL)
-        *naps = 0;
+    if (atomic_load(work_of(e)) != seen)
+        *kind = REST_NAP;
+    else if (*kind != REST_IDLE)
+        ++*kind;
 }
 
 /* Nothing has happened for a while: the memory of the last large operations goes back. */
@@ -62,21 +78,30 @@ static void tidy(engine *e)
     drive_leave(e);
 }
 
+static void answer(engine *e)
+{
+    if (!should_answer(e) || !drive_try(e))
+        return;
+    control_answer(&e->control);
+    drive_leave(e);
+}
+
 static void *background_main(void *argument)
 {
     engine *e = argument;
-    uint32_t naps = 0;
+    rest_kind kind = REST_NAP;
     os_take_short_turns();
     while (atomic_load(&e->stopping) == 0) {
-        if ((is_needed(e) || should_attend(e, naps)) && drive_try(e)) {
+        if ((is_needed(e) || should_attend(e, kind)) && drive_try(e)) {
             drive(e, NULL, UINT64_MAX, true);
             atomic_store(&e->driving, 0);
             engine_tell_waiters(e);
-            naps = 0;
+            kind = REST_NAP;
         } else {
-            if (naps == NAPS_BEFORE_SLEEP)
+            if (kind == REST_IDLE)
                 tidy(e);
-            rest(e, &naps);
+            answer(e);
+            rest(e, &kind);
         }
     }
     return NULL;
@@ -101,8 +126,7 @@ void background_stop(engine *e)
     if (!e->has_background)
         return;
     atomic_store(&e->stopping, 1);
-    atomic_fetch_add(&e->work, 1);
-    os_wake(&e->work, false);
+    control_call(&e->control, (uint32_t)e->who.rank);
     control_notify_rank(&e->control, (uint32_t)e->who.rank);
     pthread_join(e->background, NULL);
     e->has_background = false;
@@ -114,6 +138,5 @@ void background_call(engine *e, bool urgent)
     const uint32_t state = atomic_load(&e->background_state);
     if (state == BACKGROUND_AWAKE || (state == BACKGROUND_NAPPING && !urgent))
         return;
-    atomic_fetch_add(&e->work, 1);
-    os_wake(&e->work, false);
+    control_call(&e->control, (uint32_t)e->who.rank);
 }

@@ -9,8 +9,7 @@
 #define ASK_NS 30000                       /* nobody rings when data comes: look again soon … */
 #define ASK_SPIN_NS UINT64_C(5000000)      /* … as MPI's own waits do, on a core of its own … */
 #define ASK_YIELD_NS UINT64_C(100000000)   /* … and then among others */
-#define DOZE_NS 50000                      /* a background driver looks again by itself … */
-#define DOZES_BEFORE_SLEEP 1               /* … so often, then it must be woken */
+#define DOZE_NS 50000                      /* a background driver looks again once by itself */
 #define DEAR_YIELD_NS 500000               /* someone else has the core, and none of us … */
 #define PAUSE_AFTER_YIELD 32               /* … so many times as long we sleep instead, … */
 #define PAUSE_MOST_NS UINT64_C(2000000000) /* … at most so long */
@@ -39,9 +38,10 @@ void drive_leave(engine *e)
 }
 
 typedef struct patience {
-    uint32_t polls, dozes;
+    uint32_t polls;
     uint64_t since_ns; /* 0: the clock has not been read yet */
     bool shares_core;  /* with another rank of the job */
+    bool dozed;        /* once; next it sleeps until it is woken */
 } patience;
 
 /* Whether to give the background thread's seat to a waiter, or because all is done. */
@@ -67,7 +67,7 @@ static bool has_mail(engine *e)
 /* Whether data may come that only asking shows, and that moves only while we ask. */
 static bool must_ask(const engine *e)
 {
-    return e->transport->attend != NULL && engine_has_flight(e);
+    return e->transports.table->attend != NULL && engine_has_flight(e);
 }
 
 static uint64_t sleep_ns(const engine *e, uint64_t deadline_ns, bool doze)
@@ -83,7 +83,8 @@ static uint64_t sleep_ns(const engine *e, uint64_t deadline_ns, bool doze)
 static void sleep_once(engine *e, patience *p, const rueda_request *until, uint64_t deadline_ns,
                        bool background)
 {
-    const bool doze = background && p->dozes++ < DOZES_BEFORE_SLEEP;
+    const bool doze = background && !p->dozed;
+    p->dozed = true;
     atomic_store(&e->dozing, doze);
     const uint32_t seen = control_sleep_announce(&e->control);
     const bool awake = engine_step(e) || has_mail(e) || (until != NULL && request_ended(until)) ||

@@ -8,6 +8,7 @@
 #define URGENT_BYTES (1 << 20) /* unseen data worth waking the driver at once */
 #define PIECES_WANTED 8        /* of a tensor: depth of the pipeline */
 #define PIECES_CROWDED 2 /* with more ranks than cores every piece costs a turn of all ranks */
+#define SECOND_NS UINT64_C(1000000000)
 #define DRAIN_NS UINT64_C(10000000000)
 #define FAREWELL_NS UINT64_C(1000000000) /* for the last words in a job that is broken */
 
@@ -19,11 +20,20 @@ static rueda_status read_settings(engine *e)
     if (!plan_algorithm_parse(e->settings.algorithm.text, &e->forced))
         return status_fail(RUEDA_ERR_CONFIG, "RUEDA_ALGORITHM=%s is not the name of an algorithm",
                            e->settings.algorithm.text);
-    const char *transport = e->settings.transport.text;
-    if (strcmp(transport, "auto") != 0 && strcmp(transport, "shm") != 0 &&
-        strcmp(transport, "tcp") != 0 && strcmp(transport, "mpi") != 0)
-        return status_fail(RUEDA_ERR_CONFIG, "RUEDA_TRANSPORT=%s is not auto, shm, tcp or mpi",
-                           transport);
+    const rueda_status transport = transports_check(&e->settings);
+    if (transport != RUEDA_OK)
+        return transport;
+    if (e->settings.insecure && e->settings.encrypt)
+        return status_fail(
+            RUEDA_ERR_CONFIG,
+            "RUEDA_ENCRYPT=1 needs a secret, and RUEDA_INSECURE=1 says that there is "
+            "none: take one of them away");
+    if (e->settings.deterministic && e->forced != PLAN_ALGORITHM_AUTO &&
+        e->forced != PLAN_ALGORITHM_HALVING)
+        return status_fail(RUEDA_ERR_CONFIG,
+                           "RUEDA_DETERMINISTIC=1 needs the order of halving, and "
+                           "RUEDA_ALGORITHM=%s has another: take one of them away",
+                           e->settings.algorithm.text);
     const rueda_status fault = fault_parse(e->settings.fault.text, &e->fault);
     if (fault != RUEDA_OK)
         return fault;
@@ -68,9 +78,10 @@ static void stop_parts(engine *e, bool whole, heap_leftovers **leftovers)
     watch_close(e);
     for (int32_t i = 0; i < RUEDA_MAX_SETS; i++)
         sets_unmake(e, i);
-    mpi_job_close(e->control.mpi, whole);
-    network_close(e->control.network);
+    transports_leave(&e->transports, whole);
+    control_close(&e->control);
     heap_leave(&e->heap, &e->segment, leftovers);
+    board_close(e->board);
     pthread_mutex_destroy(&e->sets_lock);
 }
 
@@ -82,47 +93,92 @@ static void leave(engine *e, bool whole)
         network_flush(e->control.network, whole, whole ? DRAIN_NS : FAREWELL_NS);
 }
 
-static rueda_status join_job(engine *e, mpi_job *mpi)
+static bool spans_hosts(const boot_identity *who, const boot_meeting *m)
+{
+    for (int r = 1; m->places != NULL && r < who->size; r++) {
+        if (m->places[r].host != m->places[0].host)
+            return true;
+    }
+    return false;
+}
+
+/* What the user asks for and this job could never do would otherwise be left out in silence. All ranks
+ * know the same here, so all say the same. */
+static rueda_status choose_transport(engine *e, const boot_meeting *m)
+{
+    const rueda_status status =
+        transports_choose(&e->transports, &e->settings, m->door != NULL, spans_hosts(&e->who, m));
+    if (status != RUEDA_OK)
+        return status;
+    if (e->forced == PLAN_ALGORITHM_NATIVE && e->who.size > 1 &&
+        e->transports.table->collect == NULL)
+        return transports_fail_native(&e->transports);
+    if (e->forced == PLAN_ALGORITHM_DIRECT && e->who.size > 1 && !e->who.shares_memory)
+        return status_fail(RUEDA_ERR_CONFIG,
+                           "RUEDA_ALGORITHM=direct works in shared memory, which "
+                           "RUEDA_TRANSPORT=%s does not use: take one of them away",
+                           e->settings.transport.text);
+    return RUEDA_OK;
+}
+
+static rueda_status join_job(engine *e, const rueda_init_options *options)
 {
     boot_meeting meeting = {.door = NULL};
     const config *settings = &e->settings;
+    const attendance_ends ends = {fault_in_init(&e->fault, e->settings.rank), e->board,
+                                  options->interrupted, options->interrupted_argument};
     rueda_status status =
-        boot_join(settings, &e->who, e->generation, &e->log, &e->segment, &meeting);
+        boot_join(settings, &e->who, e->generation, &ends, &e->log, &e->segment, &meeting);
+    explicit_bzero(&e->settings.key,
+                   sizeof e->settings.key); /* the meeting has it where it is used */
+    e->met = meeting.met;
     if (status != RUEDA_OK)
         return status;
-    e->control = (control){&e->segment, NULL, (uint32_t)e->who.rank,
-                           e->who.crowded_some ? PIECES_CROWDED : PIECES_WANTED, mpi};
-    e->transport = &transport_shm;
-    if (meeting.door == NULL)
-        return RUEDA_OK;
-    e->transport = mpi != NULL && mpi->moves_data ? &transport_mpi : &transport_tcp;
-    status = network_open(&meeting, settings, &e->who, e->generation, &e->log, &e->segment,
-                          &e->control.network);
+    e->control = (control){.segment = &e->segment,
+                           .rank = (uint32_t)e->who.rank,
+                           .generation = e->generation,
+                           .answer = stall_answerer(e)};
+    e->pieces = e->who.crowded_some ? PIECES_CROWDED : PIECES_WANTED;
+    const control_terms terms = {.connect_ns = (uint64_t)settings->start_timeout * SECOND_NS,
+                                 .silence_ns = (uint64_t)settings->heartbeat * SECOND_NS,
+                                 .clock = settings->timeline_all};
+    status = choose_transport(e, &meeting);
+    if (status != RUEDA_OK)
+        boot_meeting_close(&meeting);
+    else if (meeting.door != NULL)
+        status = control_open(&e->control, &meeting, &e->who, &terms, &e->log);
     if (status != RUEDA_OK) {
+        if (status != RUEDA_ERR_CONFIG) /* all say the same of settings */
+            control_fail(&e->control, status);
         control_leave(&e->control);
         segment_close(&e->segment);
+        return status;
+    }
+    return RUEDA_OK;
+}
+
+/* Transports come first: one may tell who we are, and where and with which key we meet. */
+static rueda_status join(engine *e, const rueda_init_options *options)
+{
+    rueda_status status = transports_join(
+        &e->transports, &(transport_terms){&e->settings, options, e->kernel, &e->log});
+    if (status == RUEDA_OK)
+        status = boot_identify(&e->settings, transports_share_memory(&e->settings), &e->who);
+    e->log.rank = (int)e->settings.rank;
+    if (status == RUEDA_OK)
+        status = witness_prepare(e);
+    if (status == RUEDA_OK) {
+        e->board = board_open(&e->settings);
+        status = join_job(e, options);
+    }
+    if (status != RUEDA_OK) {
+        transports_leave(&e->transports, false);
+        board_close(e->board);
     }
     return status;
 }
 
-/* MPI comes first: it may tell who we are, and where and with which key we meet. */
-static rueda_status join(engine *e, const void *communicator)
-{
-    mpi_job *mpi = NULL;
-    rueda_status status = mpi_job_open(&e->settings, communicator, e->kernel, &e->log, &mpi);
-    if (status == RUEDA_OK)
-        status = boot_identify(&e->settings, &e->who);
-    e->log.rank = (int)e->settings.rank;
-    if (status == RUEDA_OK)
-        status = witness_prepare(e);
-    if (status == RUEDA_OK)
-        status = join_job(e, mpi);
-    if (status != RUEDA_OK)
-        mpi_job_close(mpi, false);
-    return status;
-}
-
-rueda_status engine_start(engine *e, const config *settings, const void *communicator,
+rueda_status engine_start(engine *e, const config *settings, const rueda_init_options *options,
                           uint64_t generation)
 {
     memset(e, 0, sizeof *e);
@@ -133,15 +189,16 @@ rueda_status engine_start(engine *e, const config *settings, const void *communi
     e->log = (logger){LOG_WARN, (int)settings->rank};
     rueda_status status = read_settings(e);
     if (status == RUEDA_OK)
-        status = join(e, communicator);
+        status = join(e, options);
     if (status != RUEDA_OK)
         return status;
     pthread_mutex_init(&e->sets_lock, NULL);
     e->crowded = e->who.crowded;
     status = start_parts(e);
     if (status != RUEDA_OK) {
-        heap_leftovers *none = NULL; /* nobody has allocated yet */
-        leave(e, true);
+        heap_leftovers *none = NULL;       /* nobody has allocated yet */
+        control_fail(&e->control, status); /* the others count on us already */
+        leave(e, false);
         stop_parts(e, false, &none);
     }
     return status;
@@ -184,8 +241,8 @@ void engine_stop(engine *e, heap_leftovers **leftovers)
 
 void engine_forget(engine *e)
 {
-    if (e->control.network != NULL)
-        network_forget(e->control.network);
+    if (e->control.mesh != NULL)
+        mesh_forget(e->control.mesh);
     watch_forget(e);
     close(e->segment.fd);
 }

@@ -8,12 +8,13 @@
 #ifndef RUEDA_ENGINE_H
 #define RUEDA_ENGINE_H
 
+#include "base/heartbeat.h"
 #include "boot/boot.h"
 #include "exec/exec.h"
 #include "memory/heap.h"
 #include "negotiate/negotiate.h"
 #include "observe/timeline.h"
-#include "transport/mpi/mpi.h"
+#include "transport/registry.h"
 
 typedef struct engine engine;
 typedef struct process_set process_set;
@@ -52,15 +53,22 @@ typedef struct watch_silence {
     uint64_t beats, ns;
 } watch_silence;
 
+/* What this rank has asked about tensors that wait for too long; see stall.c. */
+typedef struct stall_question {
+    uint32_t number; /* 0: nothing is asked now */
+    bool ends;       /* they have waited so long that the job ends */
+    process_set *set;
+    uint64_t asked_ns, next_look_ns;
+} stall_question;
+
 struct process_set {
     _Atomic bool exists; /* written last, by the driver */
     bool member;         /* this rank is in it; the rest is valid only then */
-    bool retiring;       /* its removal is decided: no new rounds */
     uint16_t size, index;
     uint16_t *ranks;
     uint16_t hosts;    /* that its members are on; without shared memory each counts as its own */
     uint16_t *host_of; /* by member, see plan_layout; NULL: one host */
-    control_group group;
+    control_members members;
     queue queue;
     negotiation negotiation;
     transport_channel **channels;
@@ -82,9 +90,11 @@ struct engine {
     logger log;
     boot_identity who;
     uint64_t generation;
+    bool met;     /* others know of this rank in this generation */
+    board *board; /* NULL: not started by `rueda run` */
     segment segment;
-    control control;                  /* over the segment, and the network if there is one */
-    const transport_table *transport; /* of all sets */
+    control control;       /* over the segment, and the network if there is one */
+    transports transports; /* of all sets */
     heap heap;
     const kernel_table *kernel;
     timeline timeline;
@@ -92,6 +102,8 @@ struct engine {
     plan_algorithm forced; /* RUEDA_ALGORITHM */
     fault fault;           /* RUEDA_FAULT */
     bool crowded;          /* more ranks than cores here: give the core away early */
+    uint32_t
+        pieces; /* wanted of a tensor, alike on all ranks; few where ranks take turns on a core */
 
     pthread_mutex_t sets_lock;
     process_set sets[RUEDA_MAX_SETS];
@@ -110,7 +122,6 @@ struct engine {
     pthread_t background;
     bool has_background;
     _Atomic uint32_t background_state; /* see background.c */
-    _Atomic uint32_t work;             /* the background thread sleeps on it */
     _Atomic uint32_t stopping;
 
     /* the driver's */
@@ -123,13 +134,15 @@ struct engine {
     char broken_text[STATUS_TEXT_MAX];
     int *process_fds; /* of the other ranks of this host, to see them die; see os.h */
     watch_silence *silences;
-    uint64_t next_check_ns, next_stall_ns, next_warning_ns, next_waiting_ns, last_look_ns;
+    heartbeat heartbeat; /* by memory; the network has its own */
+    uint64_t next_check_ns, next_waiting_ns;
+    stall_question stall;
     uint64_t yield_from_ns; /* before it a yield would take long, see drive.c */
     uint64_t decided_ns;    /* when the last round was decided; 0: the timeline was off */
 };
 
-/* `communicator`: where an MPI_Comm lies whose ranks are the job's, or NULL. */
-rueda_status engine_start(engine *e, const config *settings, const void *communicator,
+/* Of the options (all fields) the process sets are left to the caller. */
+rueda_status engine_start(engine *e, const config *settings, const rueda_init_options *options,
                           uint64_t generation);
 /* Finishes what is agreed, ends the rest with ERR_SHUTDOWN, leaves the job. Shared memory that its users
  * still have is put before `*leftovers`. */
@@ -198,6 +211,10 @@ void sets_unmake(engine *e, int32_t id);
 rueda_status sets_begin(engine *e, operation *o);
 void sets_complete(engine *e, operation *o);
 bool sets_drained(engine *e, operation *o);
+
+/* stall.c: tensors that wait for ranks which do not submit them. */
+void stall_watch(engine *e, uint64_t now);
+control_answerer stall_answerer(engine *e);
 
 /* watch.c: deaths, departures and stalls; called now and then by a driver that finds nothing to do. */
 void watch_peers(engine *e, uint64_t now);

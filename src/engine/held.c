@@ -14,7 +14,8 @@
 /* Before an operation has begun here, peers do not know our addresses. */
 bool held_is_needed(const operation *o)
 {
-    return o->exec.entered && o->exec.bound.plan->layout.mapped;
+    const plan *p = o->exec.bound.plan;
+    return o->exec.entered && (p->reached_in || p->reached_out);
 }
 
 static bool is_free(const engine *e, const operation *o)
@@ -68,14 +69,15 @@ static size_t count_tensors(const engine *e)
     return count;
 }
 
-/* Inputs are read by peers; only allreduce lets them write outputs, which are as long. */
+/* What the plan lets peers reach: it never writes inputs, and outputs that it lets them write are as long. */
 static size_t list_ranges(const operation *o, heap_range *ranges)
 {
+    const plan *p = o->exec.bound.plan;
     for (uint32_t i = 0; i < o->count; i++) {
         const exec_tensor *t = &o->tensors[i];
         const uint64_t bytes = t->count * o->exec.element;
-        ranges[2 * i] = (heap_range){t->in, bytes};
-        ranges[2 * i + 1] = (heap_range){t->out, o->kind == SIGNATURE_ALLREDUCE ? bytes : 0};
+        ranges[2 * i] = (heap_range){t->in, p->reached_in ? bytes : 0};
+        ranges[2 * i + 1] = (heap_range){t->out, p->reached_out ? bytes : 0};
     }
     return 2 * (size_t)o->count;
 }

@@ -21,7 +21,7 @@ static void fail_record(engine *e, process_set *s, record *r, rueda_status statu
 {
     if (r->launching != NULL)
         engine_end_entry(e, s, r->launching, status, text);
-    else if (r->slot < 0)
+    else if (r->bit < 0)
         negotiation_settle(&s->negotiation, r);
 }
 
@@ -31,7 +31,7 @@ static bool can_fuse(const engine *e, const record *a, const record *b)
     const bool alone = e->settings.deterministic && x->op == RUEDA_ADASUM;
     return !alone && y->kind == SIGNATURE_ALLREDUCE && x->dtype == y->dtype && x->op == y->op &&
            x->prescale == y->prescale && x->postscale == y->postscale &&
-           a->all_mapped == b->all_mapped && a->whole == b->whole && b->conflict == NULL;
+           a->all_mapped == b->all_mapped && a->whole == b->whole && !b->conflicting;
 }
 
 static uint32_t fuse_limit(const record *r)
@@ -123,7 +123,8 @@ static plan_choice choice_of(const engine *e, const process_set *s, const record
         .mapped = s->hosts == 1 && is_mapped(r),
         .equal_parts = !r->unequal,
         .deterministic = e->settings.deterministic != 0,
-        .native = e->transport->collect != NULL && s->size == e->who.size && s->hosts == s->size};
+        .native =
+            e->transports.table->collect != NULL && s->size == e->who.size && s->hosts == s->size};
 }
 
 static uint16_t index_of(const process_set *s, int32_t rank)
@@ -142,7 +143,7 @@ static rueda_status find_plan(engine *e, process_set *s, const record *r, uint64
         .ranks = s->size,
         .rank = s->index,
         .host_of = s->host_of,
-        .root = choice.collective == PLAN_BROADCAST ? index_of(s, r->agreed.root) : 0,
+        .root = signature_has_root(r->agreed.kind) ? index_of(s, r->agreed.root) : 0,
         .adasum = choice.adasum,
         .mapped = choice.mapped,
         .prescaled = r->agreed.prescale != 1.0,
@@ -187,8 +188,7 @@ static rueda_status start(engine *e, operation *o, const record *r, const plan *
     process_set *s = o->set;
     const signature *sig = &r->agreed;
     const uint64_t number = s->next_number++;
-    const bool average = sig->op == RUEDA_AVERAGE &&
-                         (o->kind == SIGNATURE_ALLREDUCE || o->kind == SIGNATURE_REDUCESCATTER);
+    const bool average = sig->op == RUEDA_AVERAGE && signature_reduces(o->kind);
     const double postscale = average ? sig->postscale / s->size : sig->postscale;
     const bool divides = average && postscale != 1.0 && sig->dtype < RUEDA_F16;
     const exec_launch launch = {
@@ -207,9 +207,10 @@ static rueda_status start(engine *e, operation *o, const record *r, const plan *
         .in = in,
         .out = out,
         .largest = largest,
+        .pieces = e->pieces,
         .stream = streams(o),
         .trace = trace_if_on(&e->trace),
-        .fault = fault_for(&e->fault, (uint32_t)e->who.rank, s->group.set, number)};
+        .fault = fault_for(&e->fault, (uint32_t)e->who.rank, s->members.set, number)};
     o->decided_ns = e->decided_ns;
     const rueda_status status = exec_start(&o->exec, &launch, e->kernel);
     if (status != RUEDA_OK)
@@ -249,7 +250,7 @@ static void lend(engine *e, process_set *s, record *const *records, uint32_t cou
         if (records[i]->launching != NULL)
             continue;
         atomic_fetch_add(&e->outstanding, 1);
-        if (records[i]->slot < 0)
+        if (records[i]->bit < 0)
             negotiation_settle(&s->negotiation, records[i]);
     }
 }
@@ -291,6 +292,17 @@ static rueda_status launch_fused(engine *e, process_set *s, record **records, ui
     return status;
 }
 
+/* The caller's output is too small. The others still need this rank, so the operation runs into memory
+ * that nobody sees, and the request ends with the error. */
+static void refuse_output(const entry *own, const record *r, uint64_t bytes)
+{
+    status_fail(RUEDA_ERR_ARGUMENT,
+                "tensor '%s': the result has %llu bytes, and output_bytes is %llu", r->name,
+                (unsigned long long)bytes, (unsigned long long)own->out_bytes);
+    own->request->status = RUEDA_ERR_ARGUMENT;
+    own->request->text = strdup(status_text());
+}
+
 /* The output of operations whose size depends on all ranks. */
 static rueda_status provide_output(entry *own, const record *r, uint64_t rows,
                                    uint64_t row_elements)
@@ -300,7 +312,10 @@ static rueda_status provide_output(entry *own, const record *r, uint64_t rows,
     *output = (rueda_output){.bytes = bytes, .ndim = r->agreed.ndim > 0 ? r->agreed.ndim : 1};
     memcpy(output->shape, r->agreed.shape, r->agreed.ndim * sizeof output->shape[0]);
     output->shape[0] = (int64_t)rows;
-    if (own->out == NULL) {
+    const bool fits = own->out == NULL || own->out_bytes >= bytes;
+    if (!fits)
+        refuse_output(own, r, bytes);
+    if (own->out == NULL || !fits) {
         own->out = aligned_alloc(OS_CACHE_LINE, (bytes / OS_CACHE_LINE + 1) * OS_CACHE_LINE);
         if (own->out == NULL)
             return status_fail(RUEDA_ERR_MEMORY,
@@ -309,7 +324,7 @@ static rueda_status provide_output(entry *own, const record *r, uint64_t rows,
         own->request->owns_output = true;
     }
     output->data = own->out;
-    own->request->has_output = true;
+    own->request->has_output = fits;
     return RUEDA_OK;
 }
 
@@ -348,9 +363,11 @@ static rueda_status shape_operation(operation *o, const record *r, uint32_t part
     const uint64_t row = signature_row_elements(&r->agreed);
     const uint64_t elements = signature_elements(&own->signature);
     rueda_status status = RUEDA_OK;
+    uint64_t rows;
     *largest = 0;
     switch ((signature_kind)o->kind) {
     case SIGNATURE_BROADCAST:
+    case SIGNATURE_REDUCE:
         *largest =
             split_evenly(in, parts, elements, rueda_dtype_bytes((rueda_dtype)r->agreed.dtype));
         memcpy(out, in, parts * sizeof *in);
@@ -359,6 +376,17 @@ static rueda_status shape_operation(operation *o, const record *r, uint32_t part
         in[0] = (exec_extent){0, elements};
         *largest = split_by_rows(out, s->size, r->rows, row);
         status = provide_output(own, r, sum_rows(r->rows, s->size), row);
+        break;
+    case SIGNATURE_GATHER: /* also the others know where the root's chunks lie */
+        in[0] = (exec_extent){0, elements};
+        *largest = split_by_rows(out, s->size, r->rows, row);
+        rows = s->ranks[s->index] == r->agreed.root ? sum_rows(r->rows, s->size) : 0;
+        status = provide_output(own, r, rows, row);
+        break;
+    case SIGNATURE_SCATTER:
+        *largest = split_by_rows(in, s->size, r->rows, row);
+        out[0] = (exec_extent){0, in[s->index].count};
+        status = provide_output(own, r, (uint64_t)r->rows[s->index], row);
         break;
     case SIGNATURE_REDUCESCATTER:
         *largest = split_rows_evenly(in, s->size, (uint64_t)r->agreed.shape[0], row);
@@ -382,7 +410,11 @@ static rueda_status shape_operation(operation *o, const record *r, uint32_t part
 
 static rueda_status launch_single(engine *e, process_set *s, record *r)
 {
-    const uint64_t bytes = bytes_of(r);
+    const bool by_rows = r->agreed.kind == SIGNATURE_GATHER || r->agreed.kind == SIGNATURE_SCATTER;
+    const uint64_t bytes = by_rows
+                               ? sum_rows(r->rows, s->size) * signature_row_elements(&r->agreed) *
+                                     rueda_dtype_bytes((rueda_dtype)r->agreed.dtype)
+                               : bytes_of(r);
     const plan *p;
     rueda_status status = find_plan(e, s, r, bytes, 1, &p);
     if (status != RUEDA_OK)
@@ -461,13 +493,24 @@ static rueda_status launch_next(engine *e, process_set *s, record **list, uint32
 /* Errors that all members find alike. */
 static rueda_status objection(const process_set *s, const record *r)
 {
-    if (r->conflict != NULL)
+    if (r->conflicting)
         return status_restore(RUEDA_ERR_MISMATCH, r->conflict);
     if (!r->whole && r->agreed.kind != SIGNATURE_ALLREDUCE)
         return status_fail(
-            RUEDA_ERR_JOINED, "tensor '%s': %s while rank %d has joined; only allreduce works then",
+            RUEDA_ERR_JOINED,
+            "tensor '%s': %s cannot run while rank %d has joined: until all ranks have, only allreduce "
+            "works; let every rank call join, and submit it again when join has returned",
             r->name, signature_kind_name(r->agreed.kind), s->ranks[s->negotiation.last_joined]);
     return RUEDA_OK;
+}
+
+/* Of a group that one member has spoilt, this one may be known and come again. */
+static void refuse(engine *e, process_set *s, record *r, rueda_status status, const char *text)
+{
+    free(r->conflict);
+    r->conflict = NULL;
+    r->conflicting = false;
+    fail_record(e, s, r, status, text);
 }
 
 void launch_decided(engine *e, process_set *s, const negotiation_result *result)
@@ -477,6 +520,9 @@ void launch_decided(engine *e, process_set *s, const negotiation_result *result)
     record **list = malloc(2 * result->count * sizeof *list);
     if (list == NULL) {
         engine_break_all(e, status_fail(RUEDA_ERR_MEMORY, "out of memory to launch operations"));
+        for (uint32_t i = 0; i < result->count; i++)
+            refuse(e, s, result->decided[i], e->broken, e->broken_text);
+        engine_tell_waiters(e);
         return;
     }
     memcpy(list, result->decided, result->count * sizeof *list);
@@ -486,10 +532,7 @@ void launch_decided(engine *e, process_set *s, const negotiation_result *result)
         rueda_status status = e->broken == RUEDA_OK ? objection(s, list[i])
                                                     : status_restore(e->broken, e->broken_text);
         if (status != RUEDA_OK) {
-            /* of a group that one member has spoilt, this one may be known and come again */
-            free(list[i]->conflict);
-            list[i]->conflict = NULL;
-            fail_record(e, s, list[i], status, status_text());
+            refuse(e, s, list[i], status, status_text());
             continue;
         }
         status = launch_next(e, s, list + i, result->count - i, list + result->count);

@@ -56,6 +56,7 @@ static void note_norms(const operation *o)
             continue;
         o->entries[i]->record->combined = o->exec.norms[i].combined;
         o->entries[i]->record->leaves = o->exec.norms[i].leaves;
+        o->entries[i]->record->counted = o->exec.norms[i].counted;
         o->entries[i]->record->has_norms = true;
     }
     pthread_mutex_unlock(&o->set->queue.lock);
@@ -66,7 +67,7 @@ static void end_entry(process_set *s, entry *ended, rueda_status status, const c
     record *r = ended->record;
     request_end(ended->request, status, text);
     entry_free(ended);
-    if (r->slot < 0)
+    if (r->bit < 0)
         negotiation_settle(&s->negotiation, r);
 }
 

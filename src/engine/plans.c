@@ -17,6 +17,12 @@ static bool same_layout(const plan_layout *a, const plan_layout *b)
            a->prescaled == b->prescaled && a->small == b->small && a->packed == b->packed;
 }
 
+static rueda_status fail_build(uint16_t rank, const char *why)
+{
+    return status_fail(why == plan_no_memory ? RUEDA_ERR_MEMORY : RUEDA_ERR_INTERNAL,
+                       "no plan for rank %u: %s", rank, why);
+}
+
 /* RUEDA_VERIFY: the proof covers all ranks' plans, so all are built. */
 static rueda_status prove(plan_collective collective, plan_algorithm algorithm, plan_layout layout)
 {
@@ -29,11 +35,13 @@ static rueda_status prove(plan_collective collective, plan_algorithm algorithm, 
         layout.rank = r;
         plans[r] = plan_build(collective, algorithm, &layout, &why);
         if (plans[r] == NULL)
-            status = status_fail(RUEDA_ERR_INTERNAL, "no plan for rank %u: %s", r, why);
+            status = fail_build(r, why);
     }
     if (status == RUEDA_OK) {
         const plan_verdict v = plan_verify(plans);
-        if (v.failed != PLAN_CHECK_OK)
+        if (v.failed == PLAN_CHECK_MEMORY)
+            status = status_fail(RUEDA_ERR_MEMORY, "out of memory to verify a plan");
+        else if (v.failed != PLAN_CHECK_OK)
             status =
                 status_fail(RUEDA_ERR_INTERNAL,
                             "the plan %s by %s for %u ranks is wrong: %s, rank %u, step %u: %s",
@@ -47,14 +55,11 @@ static rueda_status prove(plan_collective collective, plan_algorithm algorithm, 
 }
 
 /* What plan_build cannot see: equal splits, what the transport has, and that a sum is wanted where Adasum
- * is forced. */
-static bool may_be_forced(plan_algorithm forced, const plan_choice *choice)
+ * is forced. The same on all ranks, as these facts about a plan are. */
+static bool serves(const plan *p, const plan_choice *choice)
 {
-    if (forced == PLAN_ALGORITHM_BRUCK && choice->collective == PLAN_ALLTOALL)
-        return choice->equal_parts;
-    if (forced == PLAN_ALGORITHM_NATIVE)
-        return choice->native && !choice->adasum;
-    return forced != PLAN_ALGORITHM_AUTO && (forced != PLAN_ALGORITHM_ADASUM || choice->adasum);
+    return (choice->equal_parts || !p->needs_equal_parts) &&
+           (choice->native || !p->uses_collectives) && p->layout.adasum == choice->adasum;
 }
 
 /* Built now and remembered, also that there is none. */
@@ -66,13 +71,16 @@ static rueda_status make(engine *e, process_set *s, const planned *wanted, plann
         return status_fail(RUEDA_ERR_MEMORY, "out of memory for a plan");
     *p = *wanted;
     p->plan = plan_build(p->collective, p->algorithm, &p->layout, &why);
-    if (p->plan != NULL && e->settings.verify) {
-        const rueda_status status = prove(p->collective, p->algorithm, p->layout);
-        if (status != RUEDA_OK) {
-            plan_free(p->plan);
-            free(p);
-            return status;
-        }
+    rueda_status status = RUEDA_OK;
+    if (p->plan == NULL &&
+        why == plan_no_memory) /* the others have it: another would not fit to theirs */
+        status = fail_build(s->index, why);
+    else if (p->plan != NULL && e->settings.verify)
+        status = prove(p->collective, p->algorithm, p->layout);
+    if (status != RUEDA_OK) {
+        plan_free(p->plan);
+        free(p);
+        return status;
     }
     p->next = s->plans;
     s->plans = p;
@@ -101,16 +109,20 @@ rueda_status plans_get(engine *e, process_set *s, plan_collective collective,
     planned wanted = {.collective = collective, .layout = layout};
     const plan_algorithm selected = plan_select(choice, &layout.small);
     *found = NULL;
-    if (may_be_forced(e->forced, choice) && e->forced != selected) {
+    if (e->forced != PLAN_ALGORITHM_AUTO && e->forced != selected) {
         wanted.algorithm = e->forced;
         const rueda_status status = get(e, s, &wanted, found);
-        if (status != RUEDA_OK || *found != NULL)
+        if (status != RUEDA_OK || (*found != NULL && serves(*found, choice)))
             return status;
     }
     wanted.algorithm = selected;
     wanted.layout = layout; /* `small` is for the table's own */
-    const rueda_status status = get(e, s, &wanted, found);
-    if (status == RUEDA_OK && *found == NULL)
+    rueda_status status = get(e, s, &wanted, found);
+    if (status == RUEDA_OK && *found != NULL && !serves(*found, choice)) {
+        wanted.layout.mapped = false; /* peers' memory is not where they would look for it */
+        status = get(e, s, &wanted, found);
+    }
+    if (status == RUEDA_OK && (*found == NULL || !serves(*found, choice)))
         return status_fail(RUEDA_ERR_INTERNAL, "there is no plan for %s by %s on %u ranks",
                            plan_collective_name(collective), plan_algorithm_name(selected),
                            layout.ranks);

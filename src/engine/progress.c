@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define TICKS_SMALL 4096 /* a small operation runs until it must wait */
-#define TICKS_LARGE 2    /* a large one lets others in between */
+#define STEPS_SMALL UINT32_MAX /* a small operation runs until it must wait */
+#define STEPS_LARGE 16         /* a large one lets others in between; two ticks of two ranks */
 
 void engine_tell_waiters(engine *e)
 {
@@ -60,12 +60,21 @@ void engine_break(engine *e, rueda_status status, const char *text)
     engine_tell_waiters(e);
 }
 
+/* Who is lost, or lacks something to go on, is the reason; other aborts tell only who noticed. */
+static void break_as_agreed(engine *e)
+{
+    int rank = -1;
+    const rueda_status status = control_aborted(&e->control, &rank);
+    if (status == RUEDA_ERR_PEER || status == RUEDA_ERR_MEMORY || status == RUEDA_ERR_SYSTEM)
+        board_name(e->board, e->who.rank, rank);
+    engine_break(e, status, status_text());
+}
+
 /* Ends everything on all ranks; with what another rank has said, if it was first. */
 void engine_break_all(engine *e, rueda_status status)
 {
-    control_abort(&e->control, status, e->who.rank, status_text());
-    const rueda_status agreed = control_aborted(&e->control);
-    engine_break(e, agreed, status_text());
+    control_fail(&e->control, status);
+    break_as_agreed(e);
 }
 
 static void note_join(engine *e, process_set *s, const negotiation_result *result)
@@ -85,8 +94,6 @@ static bool negotiate_set(engine *e, process_set *s)
         negotiation_take_mail(&s->negotiation);
         moved = true;
     }
-    if (s->retiring && !s->negotiation.contributed)
-        return moved; /* see sets_drained */
     /* while a small plan is in flight new tensors gather: it will be done in microseconds */
     const bool hold = s->flight[LANE_SMALL].count > 0;
     negotiation_result result;
@@ -120,7 +127,7 @@ static bool run_operation(engine *e, operation *o, bool *moved)
     witness_running(o);
     exec_result result;
     const rueda_status status =
-        exec_run(&o->exec, o->large ? TICKS_LARGE : TICKS_SMALL, &result, moved);
+        exec_run(&o->exec, o->large ? STEPS_LARGE : STEPS_SMALL, &result, moved);
     if (status != RUEDA_OK) {
         engine_break_all(e, status);
         *moved = true;
@@ -186,8 +193,7 @@ bool engine_step(engine *e)
     if (e->broken != RUEDA_OK)
         return (e->held > 0 && held_release(e)) || moved;
     if (control_is_aborted(&e->control)) {
-        const rueda_status status = control_aborted(&e->control);
-        engine_break(e, status, status_text());
+        break_as_agreed(e);
         return true;
     }
     moved |= run_set_operation(e);

@@ -2,7 +2,7 @@
  *
  * A change is an operation in the order of the global set. It begins when all earlier changes are
  * complete here, runs a barrier over all ranks, and is complete when nothing of a removed set is in
- * flight here. So all ranks go through the same sequence of sets, and a slot of the segment is used
+ * flight here. So all ranks go through the same sequence of sets, and a place in the segment is used
  * again only when everybody is done with it.
  */
 #include "engine/engine.h"
@@ -27,14 +27,14 @@ static rueda_status find_member(engine *e, process_set *s, const int64_t *ranks,
 }
 
 /* The number of the first operation on every channel of the set that is made now. It grows from set to
- * set: a slow member may still wait for our flag to reach a number of the set that had this slot of
+ * set: a slow member may still wait for our flag to reach a number of the set that had this place in
  * the segment before, and must not see it fall. */
 static uint64_t first_sequence(const engine *e)
 {
     return e->sets_added % 65536 << 24;
 }
 
-/* A slot of the segment may have served another set: start anew before the others look. */
+/* The place in the segment may have served another set: start anew before the others look. */
 static void clear_segment(engine *e, int32_t id)
 {
     const uint32_t rank = (uint32_t)e->who.rank, set = (uint32_t)id;
@@ -46,7 +46,7 @@ static void clear_segment(engine *e, int32_t id)
 /* Numbers the hosts of the members in the order of their first members. */
 static rueda_status find_hosts(const engine *e, process_set *s)
 {
-    const network *n = e->control.network;
+    const mesh *n = e->control.mesh;
     s->hosts = 1;
     if (n == NULL)
         return RUEDA_OK;
@@ -55,7 +55,7 @@ static rueda_status find_hosts(const engine *e, process_set *s)
         return status_fail(RUEDA_ERR_MEMORY, "out of memory for a process set");
     for (uint16_t i = 1; i < s->size; i++) {
         uint16_t beside = 0;
-        while (network_host(n, s->ranks[beside]) != network_host(n, s->ranks[i]))
+        while (mesh_host(n, s->ranks[beside]) != mesh_host(n, s->ranks[i]))
             beside++;
         s->host_of[i] = beside < i ? s->host_of[beside] : s->hosts++;
     }
@@ -78,26 +78,26 @@ static rueda_status open_channels(engine *e, process_set *s)
     rueda_status status = RUEDA_OK;
     for (uint32_t c = 0; c < channels && status == RUEDA_OK; c++) {
         s->begun[c] = s->done[c] = first_sequence(e);
-        status = e->transport->open(&s->group, c, &s->channels[c]);
+        status = e->transports.table->open(e->transports.job, &s->members, c, &s->channels[c]);
     }
     return status;
 }
 
 static rueda_status equip(engine *e, process_set *s, int32_t id)
 {
-    s->group =
-        (control_group){&e->control, (uint32_t)id, s->size, s->index, s->ranks, e->sets_added};
+    s->members =
+        (control_members){&e->control, (uint32_t)id, s->size, s->index, s->ranks, e->sets_added};
     rueda_status status = segment_commit_set(&e->segment, (uint32_t)e->who.rank, (uint32_t)id);
     if (status == RUEDA_OK)
         status = find_hosts(e, s);
     if (status != RUEDA_OK)
         return status;
     clear_segment(e, id);
-    status = control_group_open(&s->group);
+    status = control_members_open(&s->members);
     if (status == RUEDA_OK)
         status = queue_init(&s->queue);
     if (status == RUEDA_OK)
-        status = negotiation_init(&s->negotiation, &s->group, &s->queue,
+        status = negotiation_init(&s->negotiation, &s->members, &s->queue,
                                   (uint32_t)e->settings.cache_capacity);
     s->negotiation.timeline = &e->timeline;
     return status == RUEDA_OK ? open_channels(e, s) : status;
@@ -106,7 +106,7 @@ static rueda_status equip(engine *e, process_set *s, int32_t id)
 static void release(engine *e, process_set *s)
 {
     for (uint32_t c = 0; s->channels != NULL && c < e->segment.header->channels; c++)
-        e->transport->close(s->channels[c]);
+        e->transports.table->close(s->channels[c]);
     for (uint32_t c = 0; s->scratch != NULL && c < e->segment.header->channels; c++)
         exec_scratch_free(&s->scratch[c]);
     free(s->channels);
@@ -116,7 +116,7 @@ static void release(engine *e, process_set *s)
     plans_free(s);
     negotiation_fini(&s->negotiation);
     queue_fini(&s->queue);
-    control_group_close(&s->group);
+    control_members_close(&s->members);
     free(s->host_of);
     free(s->ranks);
     s->exists = false; /* apart from the rest: other threads look at it at any time */
@@ -202,7 +202,7 @@ rueda_status sets_begin(engine *e, operation *o)
     } else {
         o->target = wanted->root;
         if (o->target > 0 && o->target < RUEDA_MAX_SETS && e->sets[o->target].exists) {
-            e->sets[o->target].retiring = true;
+            negotiation_retire(&e->sets[o->target].negotiation);
             return RUEDA_OK;
         }
         status = status_fail(RUEDA_ERR_ARGUMENT,
@@ -212,8 +212,8 @@ rueda_status sets_begin(engine *e, operation *o)
     return RUEDA_OK;
 }
 
-/* After the barrier no member contributes any more. A round that is complete will still be read by
- * all who contributed; what it launches is finished first. */
+/* Not before the set's last round, which all members decide alike, and what the rounds have launched. The
+ * barrier alone would not do: it may overtake a contribution, since those take another way. */
 bool sets_drained(engine *e, operation *o)
 {
     if (o->kind == SIGNATURE_ADD_SET || o->target < 0)
@@ -222,10 +222,9 @@ bool sets_drained(engine *e, operation *o)
     if (!s->member)
         return true;
     const negotiation *n = &s->negotiation;
-    if (e->control.network != NULL && !network_set_sent(e->control.network, (uint32_t)o->target))
+    if (e->control.mesh != NULL && !mesh_set_sent(e->control.mesh, (uint32_t)o->target))
         return false;
-    return s->flight[LANE_SMALL].count == 0 && s->flight[LANE_LARGE].count == 0 &&
-           !(n->contributed && control_complete(&s->group, n->round));
+    return n->retired && s->flight[LANE_SMALL].count == 0 && s->flight[LANE_LARGE].count == 0;
 }
 
 void sets_complete(engine *e, operation *o)

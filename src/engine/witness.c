@@ -95,11 +95,14 @@ rueda_status witness_start(engine *e)
     char path[TIMELINE_PATH_MAX];
     path_from_start(e, path, sizeof path);
     const timeline_options options = options_of(e, path, e->settings.timeline_mark_cycles);
+    control_want_times(&e->control);
     return timeline_start(&e->timeline, &options);
 }
 
 void witness_stop(engine *e)
 {
+    if (timeline_stop(&e->timeline) != RUEDA_OK)
+        board_note_lost_timeline(e->board, e->who.rank); /* the log has said why */
     timeline_fini(&e->timeline);
     trace_fini(&e->trace);
 }
@@ -110,6 +113,7 @@ rueda_status witness_timeline_start(engine *e, const char *path, bool mark_cycle
         return RUEDA_OK;
     timeline_options options = options_of(e, path, mark_cycles);
     options.fresh = e->who.local_rank == 0;
+    control_want_times(&e->control);
     return timeline_start(&e->timeline, &options);
 }
 
@@ -130,7 +134,7 @@ static void tell_negotiated(engine *e, const process_set *s, record *r, const en
     if (r->ready_ns != NULL)
         r->ready_ns[s->index] = own->submitted_ns;
     timeline_negotiated(&e->timeline, &subject, own->submitted_ns, e->decided_ns,
-                        r->conflict != NULL ? RUEDA_ERR_MISMATCH : RUEDA_OK, r->ready_ns, s->ranks,
+                        r->conflicting ? RUEDA_ERR_MISMATCH : RUEDA_OK, r->ready_ns, s->ranks,
                         s->size);
 }
 

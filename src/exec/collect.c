@@ -17,7 +17,8 @@ static rueda_status start(exec_op *o, const plan_step *step)
     void *out = whole_address(o, step, step->dst, count);
     const void *in = whole_address(o, step, step->a, count);
     const bool spreads = o->bound.plan->collective == PLAN_BROADCAST;
-    if (c->table->collect == NULL || out == NULL || (in == NULL && !spreads))
+    const bool elsewhere = spreads && in != NULL && in != out; /* it spreads what is in `out` */
+    if (c->table->collect == NULL || out == NULL || (in == NULL && !spreads) || elsewhere)
         return status_fail(RUEDA_ERR_INTERNAL, "a plan hands on what the transport cannot take");
     return c->table->collect(c, &(transport_collective){.spreads = spreads,
                                                         .in = in == out ? NULL : in,

@@ -105,8 +105,7 @@ uint8_t *exec_address(const exec_op *o, plan_operand x, uint32_t piece, exec_run
     if (x.rank == o->index)
         return (x.buffer == PLAN_IN ? (uint8_t *)tensor->in : tensor->out) + skip;
     const segment_address *address = &peer->addresses[part.tensor];
-    return o->bound.channel->group->job->segment->base +
-           (x.buffer == PLAN_IN ? address->in : address->out) + skip;
+    return o->bound.channel->base + (x.buffer == PLAN_IN ? address->in : address->out) + skip;
 }
 
 /* One factor after the other: an integer is truncated after each. Averages of integers are divided,
@@ -166,7 +165,7 @@ static void copy_part(exec_op *o, const plan_step *step, uint32_t piece, exec_ru
 double *exec_sums(const exec_op *o, uint16_t rank, uint32_t parity, uint32_t tensor)
 {
     return o->bound.channel->peers[rank].sums +
-           ((size_t)parity * SEGMENT_SUMS + tensor) * EXEC_SUMS;
+           ((size_t)parity * SEGMENT_SUMS + tensor) * SEGMENT_SUM_PARTS;
 }
 
 static void dot_part(exec_op *o, const plan_step *step, uint32_t piece, exec_run_part part)
@@ -227,40 +226,60 @@ void exec_data_step(exec_op *o, const plan_step *step, uint32_t piece)
     }
 }
 
-/* Zero products; the fourth number carries the leaves of our block up the tree. */
-void exec_prepare_sums(exec_op *o, uint32_t parity)
+/* Zero products; the last two numbers carry the leaves of our block up the tree. */
+void exec_start_sums(exec_op *o, uint32_t parity)
 {
     for (uint32_t t = 0; t < o->bound.tensor_count; t++) {
         double *sums = exec_sums(o, o->index, parity, t);
         sums[0] = sums[1] = sums[2] = 0;
         sums[3] = o->norms[t].leaves;
+        sums[4] = o->norms[t].counted;
     }
 }
 
-static double coefficient(double product, double norm)
+/* What stands behind one of the two vectors of a join. */
+typedef struct leaves {
+    double norms;   /* squared, added up */
+    double counted; /* those that are not 0; NaN is not */
+} leaves;
+
+/* A vector of one rank is a leaf itself; the ranks of a larger block all carry what is below it. */
+static leaves leaves_below(const exec_op *o, plan_operand first, uint16_t ranks, uint32_t tensor,
+                           double norm)
 {
-    return norm == 0 ? 1.0 : 1.0 - product / (2.0 * norm);
+    if (ranks == 1)
+        return (leaves){norm, norm != 0};
+    const double *sums = exec_sums(o, first.rank, first.index, tensor);
+    return (leaves){sums[3], sums[4]};
+}
+
+/* 1 − (counted / all) · product / norm. A vector without a leaf that counts has no share to give up. */
+static double coefficient(double product, double norm, double counted, double all)
+{
+    return norm == 0 || counted == 0 ? 1.0 : 1.0 - product / (all / counted * norm);
 }
 
 /* Sums over the joined block in rank order: the same bits on all its ranks. */
 static void weigh_tensor(exec_op *o, const plan_step *step, uint32_t tensor)
 {
-    const uint32_t parity = step->a.index;
     const uint16_t first = step->a.rank, upper = step->b.rank, end = (uint16_t)(first + step->lag);
     double ab = 0, aa = 0, bb = 0;
     for (uint16_t r = first; r < end; r++) {
-        const double *sums = exec_sums(o, r, parity, tensor);
+        const double *sums = exec_sums(o, r, step->a.index, tensor);
         ab += sums[0];
         aa += sums[1];
         bb += sums[2];
     }
-    const double lower_leaves = upper - first == 1 ? aa : exec_sums(o, first, parity, tensor)[3];
-    const double upper_leaves = end - upper == 1 ? bb : exec_sums(o, upper, parity, tensor)[3];
-    const double ca = coefficient(ab, aa), cb = coefficient(ab, bb);
+    const leaves a = leaves_below(o, step->a, (uint16_t)(upper - first), tensor, aa);
+    const leaves b = leaves_below(o, step->b, (uint16_t)(end - upper), tensor, bb);
+    const double counted = a.counted + b.counted;
+    const double ca = coefficient(ab, aa, a.counted, counted);
+    const double cb = coefficient(ab, bb, b.counted, counted);
     o->coefficients[2 * tensor] = ca;
     o->coefficients[2 * tensor + 1] = cb;
-    o->norms[tensor].leaves = lower_leaves + upper_leaves;
-    o->norms[tensor].combined = ca * ca * aa + 2 * ca * cb * ab + cb * cb * bb;
+    o->norms[tensor] = (exec_norms){.combined = ca * ca * aa + 2 * ca * cb * ab + cb * cb * bb,
+                                    .leaves = a.norms + b.norms,
+                                    .counted = counted};
 }
 
 void exec_weigh(exec_op *o, const plan_step *step)

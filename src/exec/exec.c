@@ -20,46 +20,41 @@ static uint64_t round_up(uint64_t value, uint64_t unit)
     return (value + unit - 1) / unit * unit;
 }
 
+/* Chunks that are one piece by any rule: the smallest operations are spared three divisions. */
+static bool is_one_piece(const exec_op *o, const plan_phase *phase)
+{
+    const uint64_t bytes = o->bound.largest * o->element;
+    return phase->once || (bytes <= EXEC_DOT_BLOCK && o->bound.piece_limit == 0 &&
+                           (phase->cells == 0 || bytes <= o->cell_bytes));
+}
+
 /* The piece length of a phase; the same on all ranks, since it follows from agreed numbers only. */
 static uint64_t piece_elements(const exec_op *o, const plan_phase *phase)
 {
-    if (phase->once)
-        return o->bound.largest;
     const uint64_t most = phase->cells > 0 ? o->cell_bytes : PIECE_BYTES;
-    const uint64_t wanted = o->bound.channel->group->job->pieces;
-    uint64_t bytes = round_up(o->bound.largest * o->element / wanted + 1, OS_CACHE_LINE);
+    uint64_t bytes = round_up(o->bound.largest * o->element / o->bound.pieces + 1, OS_CACHE_LINE);
     if (bytes < PIECE_LEAST)
         bytes = PIECE_LEAST;
     if (bytes > most)
         bytes = most;
     if (o->bound.plan->layout.adasum && bytes > EXEC_DOT_BLOCK)
         bytes -= bytes % EXEC_DOT_BLOCK; /* however long pieces are, the blocks are the same */
+    if (o->bound.piece_limit > 0 && bytes > o->bound.piece_limit)
+        bytes = o->bound.piece_limit;
     return bytes / o->element;
-}
-
-/* The level whose sums the next phase weighs, if it does: they must start from zero. */
-static void prepare_sums(exec_op *o)
-{
-    const plan *p = o->bound.plan;
-    if (!p->layout.adasum || o->phase + 1 >= p->phase_count)
-        return;
-    const plan_phase *next = &p->phases[o->phase + 1];
-    for (uint32_t i = 0; i < next->count; i++) {
-        const plan_step *step = &p->steps[next->first + i];
-        if (step->kind == PLAN_WEIGH)
-            exec_prepare_sums(o, step->a.index);
-    }
 }
 
 /* Nothing to do in it, and nobody waits for its ticks: it is left out. */
 static bool is_idle(const exec_op *o, const plan_phase *phase)
 {
     const plan_step *steps = &o->bound.plan->steps[phase->first];
+    if (phase->publishes)
+        return false;
     for (uint32_t i = 0; i < phase->count; i++) {
         if (!exec_is_idle(o, &steps[i]))
             return false;
     }
-    return !phase->publishes;
+    return true;
 }
 
 static void enter_phase(exec_op *o)
@@ -68,13 +63,13 @@ static void enter_phase(exec_op *o)
     o->cell_bytes = 0;
     if (phase->cells > 0)
         o->cell_bytes = o->bound.channel->slot_bytes / phase->cells / OS_CACHE_LINE * OS_CACHE_LINE;
-    o->piece = piece_elements(o, phase);
-    o->pieces = phase->once ? 1 : (uint32_t)((o->bound.largest + o->piece - 1) / o->piece);
+    const bool one = is_one_piece(o, phase);
+    o->piece = one ? o->bound.largest : piece_elements(o, phase);
+    o->pieces = one ? 1 : (uint32_t)((o->bound.largest + o->piece - 1) / o->piece);
     o->ticks = phase->once ? 1 : o->pieces + phase->depth - 1;
     if (is_idle(o, phase))
         o->ticks = 0;
     o->tick = o->step = 0;
-    prepare_sums(o);
 }
 
 /* Every cell holds at least a line, and the pieces are so large that their ticks can be counted. */
@@ -100,6 +95,8 @@ static rueda_status take_memory(exec_op *o)
     o->norms = calloc(o->bound.tensor_count, sizeof *o->norms);
     if (o->coefficients == NULL || o->norms == NULL)
         return status_fail(RUEDA_ERR_MEMORY, "out of memory for an Adasum operation");
+    for (uint32_t t = 0; t < o->bound.tensor_count; t++)
+        o->norms[t].counted = 1; /* of a rank that is alone: nobody weighs it */
     return RUEDA_OK;
 }
 
@@ -127,23 +124,12 @@ static rueda_status take_scratch(exec_op *o)
     return RUEDA_OK;
 }
 
-/* Peers read the addresses after our first PUBLISH. */
-static void publish_addresses(exec_op *o)
-{
-    const control_group *g = o->bound.channel->group;
-    segment_address *addresses = o->bound.channel->peers[o->index].addresses;
-    for (uint32_t i = 0; i < o->bound.tensor_count; i++) {
-        addresses[i].in = (uint64_t)(o->bound.tensors[i].in - g->job->segment->base);
-        addresses[i].out = (uint64_t)(o->bound.tensors[i].out - g->job->segment->base);
-    }
-}
-
 rueda_status exec_start(exec_op *o, const exec_launch *launch, const kernel_table *kernel)
 {
     *o = (exec_op){.bound = *launch,
                    .kernel = kernel,
                    .element = rueda_dtype_bytes(launch->dtype),
-                   .index = launch->channel->group->index,
+                   .index = launch->channel->members->index,
                    .waiting_for = -1};
     if (!slots_suffice(o))
         return status_fail(
@@ -177,23 +163,26 @@ static bool peer_reached(exec_op *o, uint16_t peer, uint64_t value)
     return false;
 }
 
-/* Our slots, sums and addresses are free when all peers have finished the previous operation. */
-static rueda_status enter(exec_op *o)
+/* Whether all members whose flags we see have left the channel's operation before. */
+static bool enter(exec_op *o)
 {
-    const plan *p = o->bound.plan;
-    for (uint16_t i = 0; p->uses_peers && i < p->layout.ranks; i++) {
+    for (uint16_t i = 0; i < o->bound.plan->layout.ranks; i++) {
         if (i != o->index && !peer_reached(o, i, flag_value(o, 0)))
-            return RUEDA_OK;
+            return false;
     }
-    const rueda_status status = p->uses_work ? take_scratch(o) : RUEDA_OK;
-    if (status != RUEDA_OK)
-        return status;
-    if (p->layout.mapped)
-        publish_addresses(o);
-    o->entered = true;
-    if (p->phase_count > 0)
-        enter_phase(o);
-    return RUEDA_OK;
+    return true;
+}
+
+static void tell_addresses(exec_op *o, const plan_step *step)
+{
+    const uint8_t *base = o->bound.channel->base;
+    segment_address *addresses = o->bound.channel->peers[o->index].addresses;
+    for (uint32_t i = 0; i < o->bound.tensor_count; i++) {
+        if (step->a.buffer == PLAN_IN)
+            addresses[i].in = (uint64_t)(o->bound.tensors[i].in - base);
+        if (step->dst.buffer == PLAN_OUT)
+            addresses[i].out = (uint64_t)(o->bound.tensors[i].out - base);
+    }
 }
 
 static void set_flag(exec_op *o, uint64_t value)
@@ -202,18 +191,25 @@ static void set_flag(exec_op *o, uint64_t value)
     if (flag == NULL)
         return;
     atomic_store_explicit(&flag->value, value, memory_order_release);
-    control_notify(o->bound.channel->group);
+    control_notify(o->bound.channel->members);
 }
 
-static uint64_t finished_value(const exec_op *o)
-{
-    return (o->bound.sequence + 1) << EXEC_TICK_BITS;
-}
-
+/* After the very last tick LEAVE says more. */
 static void publish(exec_op *o)
 {
     const bool last = o->phase + 1 == o->bound.plan->phase_count && o->tick + 1 == o->ticks;
-    set_flag(o, last ? finished_value(o) : flag_value(o, o->published + o->tick + 1));
+    if (!last)
+        set_flag(o, flag_value(o, o->published + o->tick + 1));
+}
+
+/* Not as long as something that others need waits for our calls. */
+static bool leave(exec_op *o)
+{
+    const transport_table *table = o->bound.channel->table;
+    if (table->flushed != NULL && !table->flushed(o->bound.channel))
+        return false;
+    set_flag(o, (o->bound.sequence + 1) << EXEC_TICK_BITS);
+    return true;
 }
 
 static bool awaited(exec_op *o, const plan_step *step)
@@ -233,7 +229,7 @@ static rueda_status move_meanwhile(exec_op *o, bool *moved)
     return status;
 }
 
-/* One step; *blocked: it must be tried again. */
+/* One step of a phase; *blocked: it must be tried again. */
 static rueda_status run_step(exec_op *o, const plan_step *step, bool *blocked, bool *moved)
 {
     const uint32_t piece = o->tick - step->stage;
@@ -269,10 +265,13 @@ static rueda_status run_step(exec_op *o, const plan_step *step, bool *blocked, b
         *blocked = !done;
         return status;
     }
-    case PLAN_KIND_COUNT:
+    case PLAN_START_SUMS:
+        exec_start_sums(o, step->dst.index);
+        return RUEDA_OK;
+    default:
         break;
     }
-    return status_fail(RUEDA_ERR_INTERNAL, "a plan has a step of unknown kind %u", step->kind);
+    return status_fail(RUEDA_ERR_INTERNAL, "a plan has a step of kind %u in a phase", step->kind);
 }
 
 static bool has_piece(const exec_op *o, const plan_step *step)
@@ -281,15 +280,75 @@ static bool has_piece(const exec_op *o, const plan_step *step)
            (step->stage <= o->tick && o->tick - step->stage < o->pieces);
 }
 
-static rueda_status run_tick(exec_op *o, bool *blocked, bool *moved)
+/* A step before the first or after the last phase. Apart from the others, which run a thousand times as
+ * often: the smallest operations would lose some percent by it. */
+static rueda_status run_outer_step(exec_op *o, const plan_step *step, bool *blocked)
+{
+    switch ((plan_kind)step->kind) {
+    case PLAN_ENTER:
+        *blocked = !enter(o);
+        return RUEDA_OK;
+    case PLAN_ADDRESSES:
+        tell_addresses(o, step);
+        return RUEDA_OK;
+    case PLAN_START_SUMS:
+        exec_start_sums(o, step->dst.index);
+        return RUEDA_OK;
+    case PLAN_LEAVE:
+        *blocked = !leave(o);
+        return RUEDA_OK;
+    default:
+        return status_fail(RUEDA_ERR_INTERNAL, "a plan has a step of kind %u outside of its phases",
+                           step->kind);
+    }
+}
+
+static rueda_status try_outer_step(exec_op *o, const plan_step *step, bool *blocked, bool *moved)
+{
+    if (o->bound.fault != NULL)
+        fault_before_step(o->bound.fault, o->executed, o->bound.channel->members->job);
+    const rueda_status status = run_outer_step(o, step, blocked);
+    if (status != RUEDA_OK || *blocked)
+        return status;
+    *moved = true;
+    o->executed++;
+    return RUEDA_OK;
+}
+
+/* The steps before the first phase, and then into it. */
+static rueda_status run_entry(exec_op *o, uint64_t limit, bool *blocked, bool *moved)
+{
+    const plan *p = o->bound.plan;
+    if (p->uses_work && o->work == NULL) {
+        const rueda_status status = take_scratch(o);
+        if (status != RUEDA_OK)
+            return status;
+    }
+    for (; o->step < p->entry_count && o->executed < limit; o->step++) {
+        const rueda_status status = try_outer_step(o, &p->steps[o->step], blocked, moved);
+        if (status != RUEDA_OK || *blocked)
+            return status;
+    }
+    if (o->step < p->entry_count)
+        return RUEDA_OK;
+    o->entered = true;
+    o->step = 0;
+    if (p->phase_count > 0)
+        enter_phase(o);
+    return RUEDA_OK;
+}
+
+static rueda_status run_tick(exec_op *o, uint64_t limit, bool *blocked, bool *moved)
 {
     const plan_phase *phase = &o->bound.plan->phases[o->phase];
     const plan_step *steps = &o->bound.plan->steps[phase->first];
     while (o->step < phase->count) {
         const plan_step *step = &steps[o->step];
         if (has_piece(o, step)) {
+            if (o->executed == limit)
+                return RUEDA_OK;
             if (o->bound.fault != NULL)
-                fault_before_step(o->bound.fault, o->executed, o->bound.channel->group->job);
+                fault_before_step(o->bound.fault, o->executed, o->bound.channel->members->job);
             const rueda_status status = run_step(o, step, blocked, moved);
             if (status != RUEDA_OK || *blocked)
                 return status;
@@ -300,6 +359,9 @@ static rueda_status run_tick(exec_op *o, bool *blocked, bool *moved)
     }
     o->step = 0;
     o->tick++;
+    o->tries = 0;
+    if (o->traces_ticks)
+        exec_trace_tick(o);
     return RUEDA_OK;
 }
 
@@ -316,44 +378,41 @@ static bool in_phase(exec_op *o)
     return o->phase < p->phase_count;
 }
 
-static bool ends_with_publish(const plan *p)
+uint32_t exec_next_step(const exec_op *o)
 {
-    return p->phase_count > 0 && p->phases[p->phase_count - 1].publishes;
+    const plan *p = o->bound.plan;
+    if (!o->entered)
+        return o->step;
+    return o->phase < p->phase_count ? p->phases[o->phase].first + o->step : p->step_count - 1;
+}
+
+/* All steps, in their order, as far as it goes. */
+static rueda_status run_plan(exec_op *o, uint64_t limit, bool *blocked, bool *moved, bool *done)
+{
+    const plan *p = o->bound.plan;
+    rueda_status status = RUEDA_OK;
+    if (!o->entered)
+        status = run_entry(o, limit, blocked, moved);
+    while (status == RUEDA_OK && !*blocked && o->executed < limit && in_phase(o))
+        status = run_tick(o, limit, blocked, moved);
+    if (status != RUEDA_OK || *blocked || o->executed >= limit)
+        return status;
+    status = try_outer_step(o, &p->steps[p->step_count - 1], blocked, moved);
+    *done = status == RUEDA_OK && !*blocked;
+    return status;
 }
 
 rueda_status exec_run(exec_op *o, uint32_t budget, exec_result *result, bool *moved)
 {
-    *result = EXEC_BLOCKED;
+    bool blocked = false, done = false;
     o->waiting_for = -1;
-    if (!o->entered) {
-        const rueda_status status = enter(o);
-        if (status != RUEDA_OK || !o->entered)
-            return status;
-        *moved = true;
-    }
-    while (in_phase(o)) {
-        if (budget-- == 0) {
-            *result = EXEC_MORE;
-            return RUEDA_OK;
-        }
-        bool blocked = false;
-        const rueda_status status = run_tick(o, &blocked, moved);
-        if (status != RUEDA_OK || blocked) {
-            if (o->bound.trace != NULL && (status != RUEDA_OK || o->tries++ == EXEC_TRIES_TOLD))
-                exec_trace_stuck(o, status != RUEDA_OK);
-            return status;
-        }
-        o->tries = 0;
-        if (o->traces_ticks)
-            exec_trace_tick(o);
-    }
-    const transport_table *table = o->bound.channel->table;
-    if (table->flushed != NULL && !table->flushed(o->bound.channel))
-        return RUEDA_OK; /* blocked: our part is done, and others have not all of it */
-    if (!ends_with_publish(o->bound.plan))
-        set_flag(o, finished_value(o));
-    if (o->bound.trace != NULL)
+    const rueda_status status = run_plan(o, o->executed + budget, &blocked, moved, &done);
+    *result = done ? EXEC_DONE : blocked || status != RUEDA_OK ? EXEC_BLOCKED : EXEC_MORE;
+    if (o->bound.trace == NULL)
+        return status;
+    if (status != RUEDA_OK || (blocked && o->tries++ == EXEC_TRIES_TOLD))
+        exec_trace_stuck(o, status != RUEDA_OK);
+    if (done)
         exec_trace_end(o);
-    *result = EXEC_DONE;
-    return RUEDA_OK;
+    return status;
 }

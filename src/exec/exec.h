@@ -2,8 +2,8 @@
  *
  * There is no loop for any collective here: only the plan says what happens. An operation runs on a
  * channel; its `sequence` counts the operations of that channel, alike on all members. The member's
- * flag holds sequence·2^24 + ticks published, and (sequence+1)·2^24 when the operation is finished
- * there: the slots are then free for the next one.
+ * flag holds sequence·2^24 + ticks published, and (sequence+1)·2^24 when it has left the operation. Nothing
+ * but steps of the plan changes the flag, or memory that peers can see.
  * Invariant: a step is started only when all earlier ones are done (messages: started), so the
  * verifier's program order is what happens.
  */
@@ -17,7 +17,6 @@
 #include "transport/transport.h"
 
 #define EXEC_TICK_BITS 24   /* ticks of one operation fit in so many bits */
-#define EXEC_SUMS 4         /* a·b, a·a, b·b and leaves of a tensor */
 #define EXEC_TRIES_TOLD 256 /* after so many the trace is told that an operation waits */
 #define EXEC_DOT_BLOCK 8192 /* bytes; a dot product is the sum over such blocks, in order */
 
@@ -37,6 +36,7 @@ typedef struct exec_extent {
 typedef struct exec_norms {
     double combined; /* of the result */
     double leaves;   /* of all ranks' inputs, added up */
+    double counted;  /* how many of these are not 0 */
 } exec_norms;
 
 /* Private memory that operations of a channel use one after the other: taking it anew each time would
@@ -63,6 +63,8 @@ typedef struct exec_launch {
     uint32_t tensor_count;
     const exec_extent *in, *out; /* chunks, as plan.h says for the collective */
     uint64_t largest;            /* elements of the largest chunk on any rank; not 0 with chunks */
+    uint32_t pieces;             /* wanted of the largest chunk, alike on all ranks */
+    uint64_t piece_limit;        /* bytes; not 0: no piece is longer, however short that is */
     bool stream;                 /* results are too large to stay in a cache */
     trace *trace;                /* told of every tick; NULL: nobody is */
     fault *fault;                /* RUEDA_FAULT, if it is meant for this operation; else NULL */
@@ -79,12 +81,13 @@ typedef struct exec_op {
     double *coefficients; /* 2 per tensor, Adasum */
     exec_norms *norms;    /* per tensor, Adasum; valid when done */
 
-    uint32_t phase, step, tick, ticks; /* where we are */
+    uint32_t phase, step, tick,
+        ticks; /* where we are; step counts within the phase, or the entry */
     uint32_t pieces;
     uint64_t piece;      /* elements of a piece in this phase */
     uint64_t cell_bytes; /* of a slot in this phase */
     uint64_t published;  /* ticks of the publishing phases before this one */
-    bool entered;        /* the channel's previous operation is finished everywhere */
+    bool entered;        /* the steps before the first phase are done */
     int waiting_for;     /* member that keeps us from going on, or -1 */
 
     bool traces_ticks; /* each tick is told to the trace, not the end alone */
@@ -105,7 +108,7 @@ typedef enum exec_result {
 /* Binds. Does not touch peers. ERR_MEMORY; ERR_ARGUMENT if the slots are too small for the plan. */
 rueda_status exec_start(exec_op *o, const exec_launch *launch, const kernel_table *kernel);
 
-/* Runs up to `budget` ticks; never blocks. *moved tells whether anything was done. A message that
+/* Runs up to `budget` steps; never blocks. *moved tells whether anything was done. A message that
  * is not the expected one fails with ERR_INTERNAL. */
 rueda_status exec_run(exec_op *o, uint32_t budget, exec_result *result, bool *moved);
 
@@ -131,7 +134,9 @@ uint8_t *exec_address(const exec_op *o, plan_operand operand, uint32_t piece, ex
 bool exec_is_idle(const exec_op *o, const plan_step *step);
 void exec_data_step(exec_op *o, const plan_step *step, uint32_t piece);
 double *exec_sums(const exec_op *o, uint16_t rank, uint32_t parity, uint32_t tensor);
-void exec_prepare_sums(exec_op *o, uint32_t parity);
+void exec_start_sums(exec_op *o, uint32_t parity);
+/* The number in the plan of the step that comes next. */
+uint32_t exec_next_step(const exec_op *o);
 void exec_weigh(exec_op *o, const plan_step *step);
 
 /* traced.c, for operations with a trace: a tick is done, and o->tick counts the next one; all are done;

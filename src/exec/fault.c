@@ -12,14 +12,14 @@
 static const struct kind {
     const char *name;
     fault_kind kind;
-    network_links links;
-} KINDS[] = {{"kill", FAULT_KILL, NETWORK_ALL},     {"stop", FAULT_STOP, NETWORK_ALL},
-             {"delay", FAULT_DELAY, NETWORK_ALL},   {"cut", FAULT_CUT, NETWORK_ALL},
-             {"cut-data", FAULT_CUT, NETWORK_DATA}, {"cut-tree", FAULT_CUT, NETWORK_TREE}};
+    mesh_links links;
+} KINDS[] = {{"kill", FAULT_KILL, MESH_ALL},     {"stop", FAULT_STOP, MESH_ALL},
+             {"delay", FAULT_DELAY, MESH_ALL},   {"cut", FAULT_CUT, MESH_ALL},
+             {"cut-data", FAULT_CUT, MESH_DATA}, {"cut-tree", FAULT_CUT, MESH_TREE}};
 
 #define ANY_KIND UINT32_MAX
 
-/* What a fault says, name=number, in any order. */
+/* What a fault says, name=number or name=word, in any order. */
 static const struct part {
     const char *name;
     uint32_t kinds; /* bits: those that say it */
@@ -30,6 +30,7 @@ static const struct part {
              {"set", ANY_KIND, false, RUEDA_MAX_SETS - 1, offsetof(fault, set)},
              {"operation", ANY_KIND, false, UINT32_MAX, offsetof(fault, operation)},
              {"step", ANY_KIND, false, UINT32_MAX, offsetof(fault, step)},
+             {"init", 1u << FAULT_KILL, false, BOOT_PHASE_JOINED, offsetof(fault, init)},
              {"ms", 1u << FAULT_DELAY, true, DAY_MS, offsetof(fault, ms)},
              {"peer", 1u << FAULT_CUT, true, 65535, offsetof(fault, peer)}};
 
@@ -91,6 +92,10 @@ static bool read_part(word w, fault *f, bool given[PART_COUNT])
             continue;
         given[i] = true;
         const word value = {w.start + length + 1, w.length - length - 1};
+        if (p->offset == offsetof(fault, init)) {
+            f->init = boot_phase_named(value.start, value.length);
+            return f->init != BOOT_PHASE_NONE;
+        }
         return read_number(value, p->most, (uint64_t *)((char *)f + p->offset));
     }
     return false;
@@ -103,7 +108,7 @@ static rueda_status refuse(word w, const char *why)
         RUEDA_ERR_CONFIG,
         "RUEDA_FAULT: '%.*s' %s; write kill, stop, delay, cut, cut-data or cut-tree, "
         "then :rank=1 and if need be :set=0:operation=5:step=12, for delay :ms=50, "
-        "for cut :peer=2",
+        "for cut :peer=2, for kill instead of an operation :init=card",
         shown, w.start, why);
 }
 
@@ -156,8 +161,8 @@ void fault_before_step(fault *f, uint64_t step, const control *c)
         sleep_ms(f->ms);
         break;
     case FAULT_CUT:
-        if (c->network != NULL)
-            network_cut(c->network, (uint32_t)f->peer, f->links);
+        if (c->mesh != NULL)
+            mesh_cut(c->mesh, (uint32_t)f->peer, f->links);
         break;
     }
 }

@@ -1,6 +1,7 @@
 /* fault.h: faults on purpose, for tests: what befalls which rank before which step (RUEDA_FAULT).
  *
  *     kill:rank=1:operation=5:step=12          SIGKILL
+ *     kill:rank=1:init=card                    SIGKILL inside rueda_init, see BOOT_PHASE_LIST
  *     stop:rank=1:operation=5                  SIGSTOP; someone else must send SIGCONT
  *     delay:rank=1:operation=5:step=3:ms=50    the driving thread sleeps
  *     cut:rank=1:operation=5:peer=2            the connections to a rank are shut down
@@ -20,9 +21,11 @@ typedef enum fault_kind { FAULT_NONE, FAULT_KILL, FAULT_STOP, FAULT_DELAY, FAULT
 
 typedef struct fault {
     fault_kind kind;
-    network_links links; /* cut */
+    mesh_links links; /* cut */
     uint64_t rank, set, operation, step;
-    uint64_t ms;   /* delay */
+    uint64_t
+        init;    /* kill: boot_phase, and no operation is meant; BOOT_PHASE_NONE: it is not there */
+    uint64_t ms; /* delay */
     uint64_t peer; /* cut */
     bool done;     /* it happens once */
 } fault;
@@ -33,8 +36,15 @@ rueda_status fault_parse(const char *text, fault *f);
 /* The fault if it is meant for this operation of this rank, else NULL. */
 static inline fault *fault_for(fault *f, uint32_t rank, uint32_t set, uint64_t operation)
 {
-    const bool meant = f->kind != FAULT_NONE && f->rank == rank && f->set == set;
+    const bool meant =
+        f->kind != FAULT_NONE && f->init == BOOT_PHASE_NONE && f->rank == rank && f->set == set;
     return meant && f->operation == operation ? f : NULL;
+}
+
+/* Where in rueda_init this rank is to die. */
+static inline boot_phase fault_in_init(const fault *f, int64_t rank)
+{
+    return f->rank == (uint64_t)rank ? (boot_phase)f->init : BOOT_PHASE_NONE;
 }
 
 /* Before each try of a step. */

@@ -29,13 +29,16 @@ static void every_kind_is_understood(void **state)
     const fault kill = parse("kill:rank=1:operation=5:step=12");
     assert_int_equal(kill.kind, FAULT_KILL);
     assert_true(kill.rank == 1 && kill.set == 0 && kill.operation == 5 && kill.step == 12);
+    const fault early = parse("kill:rank=1:init=card");
+    assert_int_equal(fault_in_init(&early, 1), BOOT_PHASE_CARD);
+    assert_int_equal(fault_in_init(&early, 0), BOOT_PHASE_NONE);
     const fault stop = parse("stop:rank=65535:set=31");
     assert_int_equal(stop.kind, FAULT_STOP);
     assert_true(stop.rank == 65535 && stop.set == 31 && stop.operation == 0 && stop.step == 0);
     const fault delay = parse("delay:ms=50:step=4294967295:rank=0");
     assert_int_equal(delay.kind, FAULT_DELAY);
     assert_true(delay.rank == 0 && delay.step == UINT32_MAX && delay.ms == 50);
-    static const network_links links[] = {NETWORK_ALL, NETWORK_DATA, NETWORK_TREE};
+    static const mesh_links links[] = {MESH_ALL, MESH_DATA, MESH_TREE};
     static const char *const cuts[] = {"cut", "cut-data", "cut-tree"};
     for (size_t i = 0; i < 3; i++) {
         char text[64];
@@ -55,6 +58,8 @@ static void what_is_wrong_is_said_with_what_to_write(void **state)
     } cases[] = {
         {"murder:rank=1", "'murder'"},
         {"kil:rank=1", "'kil'"},
+        {"kill:rank=1:init=breakfast", "'init=breakfast'"},
+        {"stop:rank=1:init=card", "'init=card'"},
         {"killer:rank=1", "'killer'"},
         {":", "''"},
         {":rank=1", "''"},
@@ -105,7 +110,7 @@ static void it_happens_once_at_its_step(void **state)
 {
     (void)state;
     fault f = parse("delay:rank=0:step=2:ms=1");
-    const control nowhere = {.network = NULL};
+    const control nowhere = {.mesh = NULL};
     for (uint64_t step = 0; step < 2; step++) {
         fault_before_step(&f, step, &nowhere);
         assert_false(f.done);
@@ -120,7 +125,7 @@ static void without_a_network_there_is_nothing_to_cut(void **state)
 {
     (void)state;
     fault f = parse("cut:rank=0:peer=1");
-    fault_before_step(&f, 0, &(control){.network = NULL});
+    fault_before_step(&f, 0, &(control){.mesh = NULL});
     assert_true(f.done);
 }
 

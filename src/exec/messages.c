@@ -32,8 +32,8 @@ struct exec_message {
  * by phase and by its place among the messages between the two, which FIFO order gives for free. */
 static message_header header_of(const exec_op *o, uint32_t piece, uint64_t bytes)
 {
-    const control_group *g = o->bound.channel->group;
-    return (message_header){.generation = g->job->segment->header->generation,
+    const control_members *g = o->bound.channel->members;
+    return (message_header){.generation = g->job->generation,
                             .operation = o->bound.number,
                             .set = g->set,
                             .phase = o->phase,
@@ -45,6 +45,15 @@ static message_header header_of(const exec_op *o, uint32_t piece, uint64_t bytes
 static bool carries_sums(const plan_step *step)
 {
     return (step->kind == PLAN_SEND ? step->a : step->dst).buffer == PLAN_SUMS;
+}
+
+/* A message may be of nothing: who gets it knows that the sender has come. */
+static uint64_t elements_of(const exec_op *o, const plan_step *step, uint32_t piece)
+{
+    if (step->dst.buffer == PLAN_NONE && step->a.buffer == PLAN_NONE)
+        return 0;
+    return carries_sums(step) ? (uint64_t)o->bound.tensor_count * SEGMENT_SUM_PARTS
+                              : exec_step_count(o, step, piece);
 }
 
 static rueda_status add_message(exec_op *o, const plan_step *step, uint32_t piece)
@@ -59,8 +68,7 @@ static rueda_status add_message(exec_op *o, const plan_step *step, uint32_t piec
     }
     exec_message *m = &o->messages[o->message_count++];
     *m = (exec_message){.step = step, .piece = piece};
-    m->total = carries_sums(step) ? (uint64_t)o->bound.tensor_count * EXEC_SUMS
-                                  : exec_step_count(o, step, piece);
+    m->total = elements_of(o, step, piece);
     m->bytes = m->total * (carries_sums(step) ? sizeof(double) : o->element);
     m->header = header_of(o, piece, m->bytes);
     return RUEDA_OK;

@@ -23,7 +23,7 @@ static void put(const exec_op *o, trace_event event, uint64_t now, uint32_t phas
     trace_put(o->bound.trace,
               &(trace_record){.time_ns = now,
                               .number = o->bound.number,
-                              .set = o->bound.channel->group->set,
+                              .set = o->bound.channel->members->set,
                               .phase = phase,
                               .tick = tick,
                               .first_step = first,
@@ -49,15 +49,13 @@ void exec_trace_end(const exec_op *o)
 {
     const plan *p = o->bound.plan;
     const uint64_t now = o->traces_ticks ? os_now_ns() : os_now_coarse_ns();
-    if (p->step_count > 0)
-        put(o, TRACE_ENDS, now, p->phase_count - 1, o->ticks > 0 ? o->ticks - 1 : 0,
-            p->phases[p->phase_count - 1].first, p->step_count - 1);
+    const uint32_t last = p->phase_count > 0 ? p->phase_count - 1 : 0;
+    put(o, TRACE_ENDS, now, last, o->ticks > 0 ? o->ticks - 1 : 0,
+        p->phase_count > 0 ? p->phases[last].first : 0, p->step_count - 1);
 }
 
 void exec_trace_stuck(const exec_op *o, bool failed)
 {
-    const uint32_t step = o->bound.plan->phases[o->phase].first + o->step;
-    if (step >= o->bound.plan->step_count)
-        return; /* a last phase without steps */
+    const uint32_t step = exec_next_step(o);
     put(o, failed ? TRACE_FAILS : TRACE_WAITS, os_now_ns(), o->phase, o->tick, step, step);
 }

@@ -21,7 +21,7 @@ typedef enum kernel_op {
 } kernel_op;
 
 /* Pointers need only the alignment of their element type. Counts are elements; 0 is allowed. dst
- * may be the same pointer as a source, never overlap it otherwise. Slots are NULL where said. */
+ * may be the same pointer as a source, never overlap it otherwise. Functions are NULL where said. */
 typedef struct kernel_table {
     const char *name; /* "plain", "avx2", "avx512" */
 

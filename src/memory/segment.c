@@ -7,7 +7,7 @@
 #define SEGMENT_SLOTS 4    /* slots of a channel; plan.h's PLAN_SLOTS */
 #define AREA_SKEW_PAGES 37 /* see the trap in segment.h */
 #define AREA_SKEW_LINES 5
-#define SUMS_BYTES (2 * SEGMENT_SUMS * 4 * sizeof(double))
+#define SUMS_BYTES (2 * SEGMENT_SUMS * SEGMENT_SUM_PARTS * sizeof(double))
 
 static uint64_t round_up(uint64_t value, uint64_t unit)
 {
@@ -28,7 +28,7 @@ static void lay_out(segment *s, const segment_header *h)
     s->channel_bytes = round_up(s->rings_offset + h->ranks * sizeof(segment_ring), OS_PAGE) +
                        AREA_SKEW_LINES * OS_CACHE_LINE;
     s->channel_offset = 2 * s->contribution_bytes;
-    s->set_offset = round_up(sizeof(segment_rank), OS_PAGE);
+    s->set_offset = round_up(sizeof(segment_rank) + h->ranks * sizeof(segment_answer), OS_PAGE);
     s->set_bytes = round_up(s->channel_offset + h->channels * s->channel_bytes, OS_PAGE);
     s->heap_offset = s->set_offset + RUEDA_MAX_SETS * s->set_bytes;
     s->area_offset = round_up(sizeof(segment_header), OS_PAGE);
@@ -157,6 +157,11 @@ rueda_status segment_commit_rings(segment *s, uint32_t rank, uint32_t set, uint3
 segment_rank *segment_rank_at(const segment *s, uint32_t rank)
 {
     return (segment_rank *)area_at(s, rank);
+}
+
+segment_answer *segment_answer_at(const segment *s, uint32_t rank, uint32_t asker)
+{
+    return (segment_answer *)(segment_rank_at(s, rank) + 1) + asker;
 }
 
 segment_contribution *segment_contribution_at(const segment *s, uint32_t rank, uint32_t set,

@@ -1,11 +1,11 @@
 /* segment.h: the memory that all ranks of a host share, one file for each generation of a job.
  *
  * Layout (little-endian, SEGMENT_VERSION): a header page, then one area for each rank. An area holds
- * the rank's header, and for each process set its contributions to negotiation and its channels
+ * the rank's header and answers, and for each process set its contributions to negotiation and its channels
  * (flag, sums, addresses, slots, message rings), and last the heap of rueda_alloc. Every word is
  * written by the area's owner only, except bells (rung by peers), the consumed counts of rings
- * (written by the reader), user memory that a plan PUTs into, and the header's word that
- * names whose abort counts.
+ * (written by the reader), user memory that a plan PUTs into, and the header's words that
+ * name whose abort counts and count departures.
  * Areas start a non-power-of-two distance apart, plus some cache lines: equal low address bits on
  * all ranks cost several times in the caches.
  * Invariant: offsets follow from the header alone; the file never shrinks.
@@ -17,13 +17,16 @@
 #include "base/os.h"
 
 #define SEGMENT_MAGIC 0x61646575 /* "ueda" */
-#define SEGMENT_VERSION 3
+#define SEGMENT_VERSION 6
 #define SEGMENT_NEWS_BYTES                                                                         \
     16384                     /* description of new tensors in one round, beside 8 bytes a rank */
 #define SEGMENT_SUMS 512      /* tensors of one Adasum operation */
+#define SEGMENT_SUM_PARTS 5   /* a·b, a·a, b·b, squared norms of the leaves, number of leaves */
 #define SEGMENT_ADDRESSES 128 /* tensors of one operation on shared memory */
 #define SEGMENT_RING_BYTES 65536 /* message bytes in flight between two ranks on one channel */
 #define SEGMENT_ABORT_TEXT 400
+#define SEGMENT_QUESTION_NAMES 512 /* tensors that one question can be about */
+#define SEGMENT_ANSWER_WORDS (SEGMENT_QUESTION_NAMES / 64)
 
 /* What a rank tells by ending the job for all. It is written to the rank's own area first: a rank that
  * dies or stops meanwhile is in nobody's way. */
@@ -40,6 +43,8 @@ typedef struct segment_header {
     uint64_t slot_bytes, heap_bytes;
     uint64_t bytes;                                      /* of the whole file */
     _Alignas(OS_CACHE_LINE) _Atomic uint32_t aborted_by; /* rank + 1 whose abort counts; 0: none */
+    _Atomic uint32_t timed;      /* someone here writes a timeline: contributions tell the time */
+    _Atomic uint32_t departures; /* ranks that have left in good order */
 } segment_header;
 
 /* One line for sleeping and waking, so that ringing a bell touches nothing else. */
@@ -51,15 +56,33 @@ typedef struct segment_bell {
 
 typedef enum segment_state { SEGMENT_ABSENT, SEGMENT_HERE, SEGMENT_LEFT } segment_state;
 
+/* Which of these tensors of a process set do you hold? See control.h. */
+typedef struct segment_question {
+    _Atomic uint32_t number; /* written last; 0: none yet */
+    uint32_t set;
+    uint64_t epoch; /* of the set */
+    uint32_t count, zero;
+    uint64_t names[SEGMENT_QUESTION_NAMES]; /* hashes */
+} segment_question;
+
+typedef struct segment_answer {
+    _Atomic uint32_t number; /* of the question; written last */
+    uint32_t zero;
+    uint64_t held[SEGMENT_ANSWER_WORDS]; /* a bit for each name */
+} segment_answer;
+
 typedef struct segment_rank {
     segment_bell bell;
+    _Alignas(OS_CACHE_LINE) _Atomic uint32_t work;  /* the rank's background thread sleeps on it */
     _Alignas(OS_CACHE_LINE) _Atomic uint32_t state; /* segment_state */
     int32_t pid;
-    uint64_t process_space;  /* in which the number is valid */
-    _Atomic uint64_t beats;  /* grows while the rank lives and runs */
-    _Atomic uint32_t let_go; /* it touches no memory of others any more */
-    os_cpus cpus;            /* where it may run */
-    segment_abort abort;     /* complete when the header names the rank */
+    uint64_t process_space;    /* in which the number is valid */
+    _Atomic uint64_t beats;    /* grows while the rank lives and runs */
+    _Atomic uint32_t let_go;   /* it touches no memory of others any more */
+    uint32_t departure;        /* when it has left: how many had by then, with it */
+    os_cpus cpus;              /* where it may run */
+    segment_abort abort;       /* complete when the header names the rank */
+    segment_question question; /* the rank's last */
     config settings;
 } segment_rank;
 
@@ -70,6 +93,7 @@ typedef struct segment_contribution {
     uint32_t words; /* of ready bits */
     uint64_t digest;
     uint32_t news_bytes, news_count;
+    uint64_t told_ns; /* when, by the clock of the host that reads it; 0: nobody wants to know */
     uint64_t ready[]; /* `cache_words`, then the news */
 } segment_contribution;
 
@@ -123,6 +147,8 @@ rueda_status segment_commit_set(segment *s, uint32_t rank, uint32_t set);
 rueda_status segment_commit_rings(segment *s, uint32_t rank, uint32_t set, uint32_t channel);
 
 segment_rank *segment_rank_at(const segment *s, uint32_t rank);
+/* What `rank` has answered to the last question of `asker`. */
+segment_answer *segment_answer_at(const segment *s, uint32_t rank, uint32_t asker);
 /* `round` selects one of the two buffers by its parity. */
 segment_contribution *segment_contribution_at(const segment *s, uint32_t rank, uint32_t set,
                                               uint64_t round);
@@ -134,6 +160,12 @@ uint8_t *segment_slots_at(const segment *s, uint32_t rank, uint32_t set, uint32_
 segment_ring *segment_ring_at(const segment *s, uint32_t rank, uint32_t set, uint32_t channel,
                               uint32_t reader);
 uint8_t *segment_heap_at(const segment *s, uint32_t rank);
+
+/* The time that a contribution carries; 0 as long as no rank of the host wants it. */
+static inline uint64_t segment_time(const segment *s)
+{
+    return atomic_load_explicit(&s->header->timed, memory_order_relaxed) != 0 ? os_now_ns() : 0;
+}
 
 /* Bytes for news in a contribution. */
 uint64_t segment_news_bytes(const segment *s);

@@ -3,6 +3,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -45,7 +46,7 @@ static size_t list_set(const segment *s, uint32_t rank, uint32_t set, stretch *t
     for (uint32_t c = 0; c < h->channels; c++) {
         to[n++] = (stretch){(uint8_t *)segment_flag_at(s, rank, set, c), sizeof(segment_flag)};
         to[n++] = (stretch){(uint8_t *)segment_sums_at(s, rank, set, c),
-                            2 * SEGMENT_SUMS * 4 * sizeof(double)};
+                            2 * SEGMENT_SUMS * SEGMENT_SUM_PARTS * sizeof(double)};
         to[n++] = (stretch){(uint8_t *)segment_addresses_at(s, rank, set, c),
                             SEGMENT_ADDRESSES * sizeof(segment_address)};
         to[n++] = (stretch){segment_slots_at(s, rank, set, c), SLOTS * h->slot_bytes};
@@ -132,12 +133,55 @@ static void a_foreign_segment_is_refused(void **state)
     close(pipes[1]);
 }
 
+/* Whether the kernel leaves the mapping at this address out of core dumps. */
+static bool is_undumped(const void *address)
+{
+    char line[512];
+    bool inside = false, undumped = false;
+    FILE *maps = fopen("/proc/self/smaps", "r");
+    assert_non_null(maps);
+    while (fgets(line, sizeof line, maps) != NULL) {
+        unsigned long first, end;
+        if (sscanf(line, "%lx-%lx ", &first, &end) == 2)
+            inside = first <= (unsigned long)address && (unsigned long)address < end;
+        else if (inside && strncmp(line, "VmFlags:", 8) == 0)
+            undumped = strstr(line, " dd ") != NULL;
+    }
+    fclose(maps);
+    return undumped;
+}
+
+/* The whole mapping is tens of gigabytes, nearly all of it only reserved: a dump would allocate it. */
+static void core_dumps_leave_the_segment_out(void **state)
+{
+    (void)state;
+    const config settings = settings_with(64 * KIB, 2, 100, GIB);
+    segment a, b;
+    assert_int_equal(segment_create(&a, &settings, 2, 1), RUEDA_OK);
+    assert_int_equal(segment_attach(&b, dup(a.fd)), RUEDA_OK);
+    const segment *const both[] = {&a, &b};
+    for (int i = 0; i < 2; i++) {
+        assert_true(is_undumped(both[i]->base));
+        assert_true(is_undumped(segment_heap_at(both[i], 1)));
+        assert_true(is_undumped(both[i]->base + both[i]->header->bytes - 1));
+    }
+    uint8_t *page = segment_heap_at(&a, 0);
+    page += OS_PAGE - (uintptr_t)page % OS_PAGE;
+    const uint64_t offset = (uint64_t)(page - a.base);
+    assert_int_equal(os_shared_commit(a.fd, offset, OS_PAGE), RUEDA_OK);
+    assert_int_equal(os_shared_detach(a.fd, page, offset, OS_PAGE), RUEDA_OK);
+    assert_true(is_undumped(page));
+    segment_close(&a);
+    segment_close(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_overlaps),
         cmocka_unit_test(both_sides_see_the_same_layout),
         cmocka_unit_test(a_foreign_segment_is_refused),
+        cmocka_unit_test(core_dumps_leave_the_segment_out),
     };
     return cmocka_run_group_tests_name("segment", tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* cache.c: the slots whose bits stand for tensors that were decided before. */
+/* cache.c: the bits that stand for tensors that were decided before. */
 #include "negotiate/negotiate.h"
 
 #include <string.h>
@@ -24,21 +24,21 @@ static void mix(negotiation *n, uint64_t change)
 }
 
 /* What is pending anywhere is in the round's `either`; such tensors are never evicted. */
-static bool may_go(const negotiation *n, uint32_t slot)
+static bool may_go(const negotiation *n, uint32_t bit)
 {
-    return !bit_test(n->either, slot) && n->cache[slot]->used_round != n->round;
+    return !bit_test(n->either, bit) && n->cache[bit]->used_round != n->round;
 }
 
-/* A free slot, or one whose tensor was not used since the hand last passed; -1: all are needed. The
- * hand goes round, so that a slot costs a few looks however large the cache is. */
+/* A free bit, or one whose tensor was not used since the hand last passed; -1: all are needed. The
+ * hand goes round, so that a bit costs a few looks however large the cache is. */
 static int32_t find_victim(negotiation *n)
 {
     for (uint32_t looks = 0; looks < 2 * n->used; looks++) {
-        const uint32_t slot = n->hand;
+        const uint32_t bit = n->hand;
         n->hand = (n->hand + 1) % n->used;
-        record *r = n->cache[slot];
-        if (r == NULL || (may_go(n, slot) && !r->recent))
-            return (int32_t)slot;
+        record *r = n->cache[bit];
+        if (r == NULL || (may_go(n, bit) && !r->recent))
+            return (int32_t)bit;
         r->recent = false;
     }
     return -1;
@@ -46,42 +46,42 @@ static int32_t find_victim(negotiation *n)
 
 static int32_t evict(negotiation *n)
 {
-    const int32_t slot = find_victim(n);
-    if (slot < 0 || n->cache[slot] == NULL)
-        return slot;
-    record *r = n->cache[slot];
+    const int32_t bit = find_victim(n);
+    if (bit < 0 || n->cache[bit] == NULL)
+        return bit;
+    record *r = n->cache[bit];
     /* ours may have become ready after we contributed: it must be said in words now */
-    const bool pending = bit_test(n->ready, (uint32_t)slot);
+    const bool pending = bit_test(n->ready, (uint32_t)bit);
     cache_retire(n, r);
     if (pending)
         news_queue(n, r->entry);
     else
         queue_forget(n->queue, r);
-    return slot;
+    return bit;
 }
 
 void cache_remember(negotiation *n, record *r)
 {
     /* used again while cached: gets a second chance. Nothing older counts: how long a record without
-     * a slot lives differs between ranks */
-    r->recent = r->slot >= 0;
+     * a bit lives differs between ranks */
+    r->recent = r->bit >= 0;
     r->used_round = n->round;
-    if (r->slot >= 0 || n->capacity == 0)
+    if (r->bit >= 0 || n->capacity == 0)
         return;
-    const int32_t slot = n->used < n->capacity ? (int32_t)n->used++ : evict(n);
-    if (slot < 0)
+    const int32_t bit = n->used < n->capacity ? (int32_t)n->used++ : evict(n);
+    if (bit < 0)
         return;
-    n->cache[slot] = r;
-    r->slot = slot;
-    mix(n, r->hash + (uint64_t)slot);
+    n->cache[bit] = r;
+    r->bit = bit;
+    mix(n, r->hash + (uint64_t)bit);
 }
 
 void cache_retire(negotiation *n, record *r)
 {
     mix(n, ~r->hash);
-    bit_clear(n->ready, (uint32_t)r->slot);
-    n->cache[r->slot] = NULL;
-    r->slot = -1;
+    bit_clear(n->ready, (uint32_t)r->bit);
+    n->cache[r->bit] = NULL;
+    r->bit = -1;
 }
 
 /* The members' caches differ, which must not happen: start anew, all alike. */

@@ -25,8 +25,8 @@ static void merge_bits(negotiation *n, uint32_t words)
 {
     memset(n->both, 0xff, words * sizeof *n->both);
     memset(n->either, 0, words * sizeof *n->either);
-    for (uint16_t i = 0; i < n->group->size; i++) {
-        const segment_contribution *c = control_part(n->group, n->round, i);
+    for (uint16_t i = 0; i < n->members->size; i++) {
+        const segment_contribution *c = control_part(n->members, n->round, i);
         for (uint32_t w = 0; w < words; w++) {
             n->either[w] |= c->ready[w];
             if (!n->joined[i])
@@ -36,10 +36,10 @@ static void merge_bits(negotiation *n, uint32_t words)
 }
 
 /* Whether members that have joined are ready with a tensor of their own, too. */
-static bool all_have_bit(const negotiation *n, uint32_t slot)
+static bool all_have_bit(const negotiation *n, uint32_t bit)
 {
-    for (uint16_t i = 0; n->joined_count > 0 && i < n->group->size; i++) {
-        if (!bit_test(control_part(n->group, n->round, i)->ready, slot))
+    for (uint16_t i = 0; n->joined_count > 0 && i < n->members->size; i++) {
+        if (!bit_test(control_part(n->members, n->round, i)->ready, bit))
             return false;
     }
     return true;
@@ -50,10 +50,10 @@ static rueda_status collect_bits(negotiation *n, uint32_t words)
     for (uint32_t w = 0; w < words; w++) {
         /* `either`: with all members joined, "ready everywhere" alone would be everything */
         for (uint64_t bits = n->both[w] & n->either[w]; bits != 0; bits &= bits - 1) {
-            const uint32_t slot = w * 64 + (uint32_t)__builtin_ctzll(bits);
-            if (n->cache[slot] == NULL)
+            const uint32_t bit = w * 64 + (uint32_t)__builtin_ctzll(bits);
+            if (n->cache[bit] == NULL)
                 continue; /* a member that has joined since spoke of it in words in this round */
-            const rueda_status status = candidate(n, n->cache[slot], all_have_bit(n, slot));
+            const rueda_status status = candidate(n, n->cache[bit], all_have_bit(n, bit));
             if (status != RUEDA_OK)
                 return status;
         }
@@ -63,9 +63,9 @@ static rueda_status collect_bits(negotiation *n, uint32_t words)
 
 static bool all_spoke(const negotiation *n, const record *r)
 {
-    if (r->spoken == n->group->size)
+    if (r->spoken == n->members->size)
         return true;
-    for (uint16_t i = 0; n->joined_count > 0 && i < n->group->size; i++) {
+    for (uint16_t i = 0; n->joined_count > 0 && i < n->members->size; i++) {
         if (r->spoke[i] != RECORD_SPOKE && (!n->joined[i] || r->spoke[i] == RECORD_OWES))
             return false;
     }
@@ -77,7 +77,8 @@ static rueda_status collect_open(negotiation *n)
     for (uint32_t i = 0; i < n->open_count; i++) {
         if (!all_spoke(n, n->open[i]))
             continue;
-        const rueda_status status = candidate(n, n->open[i], n->open[i]->spoken == n->group->size);
+        const rueda_status status =
+            candidate(n, n->open[i], n->open[i]->spoken == n->members->size);
         if (status != RUEDA_OK)
             return status;
     }
@@ -100,7 +101,7 @@ static int by_priority(const void *a, const void *b)
     return x->order < y->order ? -1 : 1;
 }
 
-/* Larger priority first; then in the order of slots and of first mention, in which the candidates
+/* Larger priority first; then in the order of bits and of first mention, in which the candidates
  * were collected. Mostly they are in order already. */
 static void sort_by_priority(record **records, uint32_t count)
 {
@@ -121,21 +122,28 @@ static bool any_grouped(const negotiation *n)
 }
 
 /* A group is decided when all its tensors are; one that fails takes all with it. */
-static void settle_group(record **members, uint32_t count)
+static rueda_status settle_group(record **members, uint32_t count)
 {
-    const char *conflict = NULL;
-    for (uint32_t i = 0; i < count && conflict == NULL; i++)
-        conflict = members[i]->conflict;
-    for (uint32_t i = 0; i < count && conflict != NULL; i++) {
-        if (members[i]->conflict == NULL)
-            members[i]->conflict = strdup(conflict);
+    const record *spoilt = NULL;
+    for (uint32_t i = 0; i < count && spoilt == NULL; i++)
+        spoilt = members[i]->conflicting ? members[i] : NULL;
+    for (uint32_t i = 0; i < count && spoilt != NULL; i++) {
+        record *r = members[i];
+        if (r->conflicting)
+            continue;
+        r->conflicting = true;
+        r->conflict = strdup(spoilt->conflict);
+        if (r->conflict == NULL)
+            return status_fail(RUEDA_ERR_MEMORY,
+                               "tensor '%s': out of memory to say how ranks disagree", r->name);
     }
+    return RUEDA_OK;
 }
 
-static void keep_whole_groups(negotiation *n)
+static rueda_status keep_whole_groups(negotiation *n)
 {
     if (!any_grouped(n))
-        return;
+        return RUEDA_OK;
     qsort(n->decided, n->decided_count, sizeof *n->decided, by_group);
     uint32_t kept = 0;
     for (uint32_t i = 0, end; i < n->decided_count; i = end) {
@@ -145,11 +153,14 @@ static void keep_whole_groups(negotiation *n)
             end++;
         if (first->group_size > 0 && end - i < first->group_size)
             continue;
-        settle_group(&n->decided[i], end - i);
+        const rueda_status status = settle_group(&n->decided[i], end - i);
+        if (status != RUEDA_OK)
+            return status;
         memmove(&n->decided[kept], &n->decided[i], (end - i) * sizeof *n->decided);
         kept += end - i;
     }
     n->decided_count = kept;
+    return RUEDA_OK;
 }
 
 rueda_status decide(negotiation *n)
@@ -160,9 +171,9 @@ rueda_status decide(negotiation *n)
     rueda_status status = collect_bits(n, words);
     if (status == RUEDA_OK)
         status = collect_open(n);
-    if (status != RUEDA_OK)
-        return status;
-    keep_whole_groups(n);
-    sort_by_priority(n->decided, n->decided_count);
-    return RUEDA_OK;
+    if (status == RUEDA_OK)
+        status = keep_whole_groups(n);
+    if (status == RUEDA_OK)
+        sort_by_priority(n->decided, n->decided_count);
+    return status;
 }

@@ -4,19 +4,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-rueda_status negotiation_init(negotiation *n, control_group *g, queue *q, uint32_t capacity)
+rueda_status negotiation_init(negotiation *n, control_members *g, queue *q, uint32_t capacity)
 {
     const size_t words = g->job->segment->header->cache_words + 1;
-    *n = (negotiation){.group = g, .queue = q, .round = 1, .capacity = capacity, .last_joined = -1};
+    *n = (negotiation){.members = g,
+                       .queue = q,
+                       .round = control_first_round(g),
+                       .capacity = capacity,
+                       .last_joined = -1};
     n->to_tell_end = &n->to_tell;
     n->ready = calloc(words, sizeof *n->ready);
     n->both = calloc(words, sizeof *n->both);
     n->either = calloc(words, sizeof *n->either);
     n->cache = calloc(capacity + 1, sizeof(record *));
     n->joined = calloc(g->size, sizeof *n->joined);
-    n->arrived_ns = calloc(g->size, sizeof *n->arrived_ns);
     if (n->ready != NULL && n->both != NULL && n->either != NULL && n->cache != NULL &&
-        n->joined != NULL && n->arrived_ns != NULL)
+        n->joined != NULL)
         return RUEDA_OK;
     negotiation_fini(n);
     return status_fail(RUEDA_ERR_MEMORY, "out of memory for a process set");
@@ -29,7 +32,6 @@ void negotiation_fini(negotiation *n)
     free(n->either);
     free(n->cache);
     free(n->joined);
-    free(n->arrived_ns);
     free(n->open);
     free(n->decided);
     *n = (negotiation){0};
@@ -43,8 +45,8 @@ static void welcome(negotiation *n, entry *e)
     n->has_news = true;
     if (e->signature.kind == SIGNATURE_JOIN)
         n->join = e;
-    else if (r->slot >= 0 && signature_repeats(&r->mine, &e->signature))
-        bit_set(n->ready, (uint32_t)r->slot);
+    else if (r->bit >= 0 && signature_repeats(&r->mine, &e->signature))
+        bit_set(n->ready, (uint32_t)r->bit);
     else
         news_queue(n, e);
 }
@@ -59,20 +61,21 @@ void negotiation_take_mail(negotiation *n)
 
 static void contribute(negotiation *n)
 {
-    segment_contribution *c = control_draft(n->group, n->round);
+    segment_contribution *c = control_draft(n->members, n->round);
     c->words = (n->used + 63) / 64;
     c->digest = n->digest;
     memcpy(c->ready, n->ready, c->words * sizeof *c->ready);
-    c->news_count = news_write(n, control_news_of(n->group, c),
-                               segment_news_bytes(n->group->job->segment), &c->news_bytes);
+    c->news_count = news_write(n, control_news_of(n->members, c),
+                               segment_news_bytes(n->members->job->segment), &c->news_bytes);
     /* what was submitted before the join must be said before it, or in the same breath */
     const bool joined = n->join != NULL && n->to_tell == NULL;
-    c->flags = (c->news_count > 0 ? CONTROL_NEWS : 0) | (joined ? CONTROL_JOINED : 0);
+    c->flags = (c->news_count > 0 ? CONTROL_NEWS : 0) | (joined ? CONTROL_JOINED : 0) |
+               (n->retiring ? CONTROL_RETIRING : 0);
     n->has_news = n->to_tell != NULL;
     n->contributed = true;
     n->messages++;
-    control_contribute(n->group, n->round);
-    timeline_round(n->timeline, (int32_t)n->group->set, n->round);
+    control_contribute(n->members, n->round);
+    timeline_round(n->timeline, (int32_t)n->members->set, n->rounds + 1);
 }
 
 static void note_joined(negotiation *n, uint16_t member)
@@ -87,20 +90,21 @@ static void note_joined(negotiation *n, uint16_t member)
 static rueda_status read_contributions(negotiation *n)
 {
     bool alike = true;
-    for (uint16_t i = 0; i < n->group->size; i++) {
-        segment_contribution *c = control_part(n->group, n->round, i);
+    for (uint16_t i = 0; i < n->members->size; i++) {
+        segment_contribution *c = control_part(n->members, n->round, i);
         if ((c->flags & CONTROL_JOINED) != 0)
             note_joined(n, i);
+        n->retired = n->retired || (c->flags & CONTROL_RETIRING) != 0;
         alike = alike && c->digest == n->digest && c->words == (n->used + 63) / 64;
     }
     if (!alike)
         cache_reset(n);
-    for (uint16_t i = 0; i < n->group->size; i++) {
-        segment_contribution *c = control_part(n->group, n->round, i);
+    for (uint16_t i = 0; i < n->members->size; i++) {
+        segment_contribution *c = control_part(n->members, n->round, i);
         if ((c->flags & CONTROL_NEWS) == 0)
             continue;
         const rueda_status status =
-            news_read(n, i, control_news_of(n->group, c), c->news_bytes, c->news_count);
+            news_read(n, i, control_news_of(n->members, c), c->news_bytes, c->news_count);
         if (status != RUEDA_OK)
             return status;
     }
@@ -112,8 +116,8 @@ static void leave_negotiation(negotiation *n)
 {
     for (uint32_t i = 0; i < n->decided_count; i++) {
         record *r = n->decided[i];
-        if (r->slot >= 0)
-            bit_clear(n->ready, (uint32_t)r->slot);
+        if (r->bit >= 0)
+            bit_clear(n->ready, (uint32_t)r->bit);
         /* held: submitted after our join, not said yet, so it is not what was decided */
         const bool ours = r->waits && !r->held;
         r->launching = ours ? r->entry : NULL;
@@ -128,17 +132,17 @@ static void leave_negotiation(negotiation *n)
     news_sweep(n);
     for (uint32_t i = 0; i < n->decided_count; i++) {
         record *r = n->decided[i];
-        const bool lasting = r->agreed.kind <= SIGNATURE_BARRIER && r->conflict == NULL;
-        if (lasting && (r->spoken == n->group->size || r->slot >= 0))
+        const bool lasting = r->agreed.kind <= SIGNATURE_BARRIER && !r->conflicting;
+        if (lasting && (r->spoken == n->members->size || r->bit >= 0))
             cache_remember(n, r);
     }
 }
 
 static entry *end_join(negotiation *n)
 {
-    if (n->joined_count < n->group->size)
+    if (n->joined_count < n->members->size)
         return NULL;
-    memset(n->joined, 0, n->group->size * sizeof *n->joined);
+    memset(n->joined, 0, n->members->size * sizeof *n->joined);
     n->joined_count = 0;
     entry *join = n->join;
     join->record->waits = false;
@@ -168,19 +172,25 @@ rueda_status negotiation_progress(negotiation *n, bool hold, bool *moved, bool *
                                   negotiation_result *result)
 {
     *complete = false;
+    if (n->retired)
+        return RUEDA_OK;
     if (!n->contributed) {
         const bool wants = n->has_news && !hold;
-        if (n->waiting == 0 || !(wants || control_opened(n->group, n->round)))
+        const bool answers = wants || control_opened(n->members, n->round);
+        if (!n->retiring && (n->waiting == 0 || !answers))
             return RUEDA_OK;
         contribute(n);
         *moved = true;
     }
-    if (timeline_is_on(n->timeline))
-        readiness_watch(n);
-    if (!control_complete(n->group, n->round))
+    if (!control_complete(n->members, n->round))
         return RUEDA_OK;
     *moved = *complete = true;
     return finish_round(n, result);
+}
+
+void negotiation_retire(negotiation *n)
+{
+    n->retiring = true;
 }
 
 void negotiation_settle(negotiation *n, record *r)
@@ -212,21 +222,16 @@ entry *negotiation_abandon(negotiation *n)
     return first;
 }
 
-/* Says nothing about members whose contribution we cannot read: they are counted as missing. */
-void negotiation_missing(const negotiation *n, const record *r, bool *missing)
+bool negotiation_knows(const negotiation *n, const record *r, uint16_t member)
 {
-    for (uint16_t i = 0; i < n->group->size; i++) {
-        const uint64_t round = n->contributed ? n->round : n->round - 1;
-        if (i == n->group->index || n->joined[i]) {
-            missing[i] = false;
-        } else if (r->open_index >= 0) {
-            missing[i] = r->spoke[i] != RECORD_SPOKE;
-        } else if (round == 0 || !control_contributed(n->group, round, i)) {
-            missing[i] = true;
-        } else {
-            const segment_contribution *c = control_part(n->group, round, i);
-            missing[i] = r->slot < 0 || (uint32_t)r->slot / 64 >= c->words ||
-                         !bit_test(c->ready, (uint32_t)r->slot);
-        }
-    }
+    if (member == n->members->index || n->joined[member])
+        return true;
+    if (r->open_index >= 0)
+        return r->spoke[member] == RECORD_SPOKE;
+    const uint64_t round = n->contributed ? n->round : n->round - 1;
+    if (r->bit < 0 || round < control_first_round(n->members) ||
+        !control_contributed(n->members, round, member))
+        return false;
+    const segment_contribution *c = control_part(n->members, round, member);
+    return (uint32_t)r->bit / 64 < c->words && bit_test(c->ready, (uint32_t)r->bit);
 }

@@ -13,7 +13,7 @@ typedef struct fixture {
     config settings;
     segment segment;
     control job;
-    control_group group;
+    control_members group;
     uint16_t ranks[1];
     queue queue;
     negotiation negotiation;
@@ -26,8 +26,8 @@ static void open_fixture(fixture *f, int64_t capacity)
     f->settings.cache_capacity = capacity;
     assert_int_equal(segment_create(&f->segment, &f->settings, 1, 1), RUEDA_OK);
     assert_int_equal(segment_commit_set(&f->segment, 0, 0), RUEDA_OK);
-    f->job = (control){.segment = &f->segment, .pieces = 1};
-    f->group = (control_group){&f->job, 0, 1, 0, f->ranks, 0};
+    f->job = (control){.segment = &f->segment};
+    f->group = (control_members){&f->job, 0, 1, 0, f->ranks, 0};
     assert_int_equal(queue_init(&f->queue), RUEDA_OK);
     assert_int_equal(negotiation_init(&f->negotiation, &f->group, &f->queue, (uint32_t)capacity),
                      RUEDA_OK);
@@ -72,7 +72,7 @@ static uint32_t decide_taken(fixture *f, char names[][16])
         entry *e = r->launching;
         queue_finish(&f->queue, e);
         entry_free(e);
-        if (r->slot < 0)
+        if (r->bit < 0)
             negotiation_settle(&f->negotiation, r);
     }
     return result.count;
@@ -123,7 +123,7 @@ static void a_group_waits_for_its_last_tensor(void **state)
     close_fixture(&f);
 }
 
-/* A tensor that comes every round keeps its slot while others pass through. */
+/* A tensor that comes every round keeps its bit while others pass through. */
 static void the_cache_keeps_what_comes_again(void **state)
 {
     (void)state;
@@ -144,7 +144,7 @@ static void the_cache_keeps_what_comes_again(void **state)
     close_fixture(&f);
 }
 
-/* "x" loses its slot and comes again: `early` before this rank has seen that, so that its record
+/* "x" loses its bit and comes again: `early` before this rank has seen that, so that its record
  * lives on, or after. Ranks differ in this, and must still keep the same cache. */
 static uint64_t digest_when_submitted(bool early)
 {

@@ -29,7 +29,8 @@ uint32_t news_write(negotiation *n, uint8_t *to, uint64_t room, uint32_t *bytes)
         count++;
         r->held = false;
         signature_fini(&r->mine);
-        signature_copy(&r->mine, &e->signature);
+        signature_copy(&r->mine,
+                       &e->signature); /* if that fails, it is described again next time */
         n->to_tell = e->next;
     }
     if (n->to_tell == NULL)
@@ -54,7 +55,7 @@ static rueda_status grow_open(negotiation *n)
 /* The first word about a tensor since it was last decided. */
 static rueda_status open_record(negotiation *n, record *r, const signature *said, uint16_t member)
 {
-    const uint16_t size = n->group->size;
+    const uint16_t size = n->members->size;
     rueda_status status = grow_open(n);
     if (r->spoke == NULL)
         r->spoke = calloc(size, sizeof *r->spoke);
@@ -73,6 +74,7 @@ static rueda_status open_record(negotiation *n, record *r, const signature *said
     memset(r->rows, 0, size * sizeof *r->rows);
     free(r->conflict);
     r->conflict = NULL;
+    r->conflicting = false;
     r->open_index = (int32_t)n->open_count;
     n->open[n->open_count++] = r;
     return status;
@@ -92,18 +94,22 @@ void news_sweep(negotiation *n)
     n->open_count = kept;
 }
 
-/* Keeps a rank's own part: rows that come from it, and the extremes of all splits. */
+/* Keeps a rank's own part: rows that come from it, those that it gives, and the extremes of all splits. */
 static void note_rows(negotiation *n, record *r, const signature *said, uint16_t member)
 {
     if (said->kind != r->agreed.kind)
         return; /* a conflict: what was agreed may have no list */
-    if (said->kind == SIGNATURE_ALLGATHER) {
+    if (said->kind == SIGNATURE_ALLGATHER || said->kind == SIGNATURE_GATHER) {
         r->rows[member] = said->ndim == 0 ? 1 : said->shape[0];
         return;
     }
-    if (said->kind != SIGNATURE_ALLTOALL || said->list_count != n->group->size)
+    if (said->list_count != n->members->size)
         return;
-    r->rows[member] = said->list[n->group->index];
+    if (said->kind == SIGNATURE_SCATTER) /* the root's; nobody else gives a list */
+        memcpy(r->rows, said->list, said->list_count * sizeof *r->rows);
+    if (said->kind != SIGNATURE_ALLTOALL)
+        return;
+    r->rows[member] = said->list[n->members->index];
     for (uint32_t i = 0; i < said->list_count; i++) {
         if ((uint64_t)said->list[i] > r->largest_rows)
             r->largest_rows = (uint64_t)said->list[i];
@@ -112,12 +118,12 @@ static void note_rows(negotiation *n, record *r, const signature *said, uint16_t
     }
 }
 
-/* Members whose contribution to this round had the bit of the retired slot. */
-static void note_owing(negotiation *n, record *r, uint32_t slot)
+/* Members whose contribution to this round had the bit that was retired. */
+static void note_owing(negotiation *n, record *r, uint32_t bit)
 {
-    for (uint16_t i = 0; i < n->group->size; i++) {
-        const segment_contribution *c = control_part(n->group, n->round, i);
-        if (slot / 64 < c->words && bit_test(c->ready, slot))
+    for (uint16_t i = 0; i < n->members->size; i++) {
+        const segment_contribution *c = control_part(n->members, n->round, i);
+        if (bit / 64 < c->words && bit_test(c->ready, bit))
             r->spoke[i] = RECORD_OWES;
     }
 }
@@ -125,11 +131,26 @@ static void note_owing(negotiation *n, record *r, uint32_t slot)
 /* If we said it with a bit, that bit means nothing any more: say it in words. */
 static void retell(negotiation *n, record *r)
 {
-    const bool had_bit = r->slot >= 0 && bit_test(n->ready, (uint32_t)r->slot);
-    if (r->slot >= 0)
+    const bool had_bit = r->bit >= 0 && bit_test(n->ready, (uint32_t)r->bit);
+    if (r->bit >= 0)
         cache_retire(n, r);
     if (had_bit)
         news_queue(n, r->entry);
+}
+
+/* The first disagreement is kept for all. Without memory for it the set is broken: a rank that went on
+ * would do so alone. */
+static rueda_status compare(negotiation *n, record *r, const signature *said, uint16_t member)
+{
+    if (r->conflicting || signature_conflict(r->name, &r->agreed, n->members->ranks[r->first_rank],
+                                             said, n->members->ranks[member]) == RUEDA_OK)
+        return RUEDA_OK;
+    r->conflicting = true;
+    r->conflict = strdup(status_text());
+    return r->conflict == NULL
+               ? status_fail(RUEDA_ERR_MEMORY,
+                             "tensor '%s': out of memory to say how ranks disagree", r->name)
+               : RUEDA_OK;
 }
 
 static rueda_status hear(negotiation *n, const signature *said, const char *name, size_t length,
@@ -140,11 +161,11 @@ static rueda_status hear(negotiation *n, const signature *said, const char *name
         return status_fail(RUEDA_ERR_MEMORY, "out of memory in negotiation");
     rueda_status status = RUEDA_OK;
     if (r->open_index < 0) {
-        const int32_t slot = r->slot;
+        const int32_t bit = r->bit;
         retell(n, r);
         status = open_record(n, r, said, member);
-        if (status == RUEDA_OK && slot >= 0)
-            note_owing(n, r, (uint32_t)slot);
+        if (status == RUEDA_OK && bit >= 0)
+            note_owing(n, r, (uint32_t)bit);
     }
     if (status != RUEDA_OK)
         return status;
@@ -153,12 +174,8 @@ static rueda_status hear(negotiation *n, const signature *said, const char *name
         r->spoken++;
     }
     r->all_mapped = r->all_mapped && said->mapped;
-    if (r->conflict == NULL &&
-        signature_conflict(r->name, &r->agreed, n->group->ranks[r->first_rank], said,
-                           n->group->ranks[member]) != RUEDA_OK)
-        r->conflict = strdup(status_text());
     note_rows(n, r, said, member);
-    return RUEDA_OK;
+    return compare(n, r, said, member);
 }
 
 rueda_status news_read(negotiation *n, uint16_t member, const uint8_t *from, uint32_t bytes,
@@ -167,13 +184,14 @@ rueda_status news_read(negotiation *n, uint16_t member, const uint8_t *from, uin
     for (uint32_t i = 0; i < count; i++) {
         signature said;
         const char *name;
-        size_t length;
-        const size_t taken = signature_decode(&said, &name, &length, from, bytes);
-        if (taken == 0)
-            return status_fail(RUEDA_ERR_INTERNAL,
-                               "the description of a tensor from rank %u is damaged",
-                               n->group->ranks[member]);
-        const rueda_status status = hear(n, &said, name, length, member);
+        size_t length, taken;
+        rueda_status status = signature_decode(&said, &name, &length, from, bytes, &taken);
+        if (status == RUEDA_ERR_INTERNAL)
+            return status_fail(status, "the description of a tensor from rank %u is damaged",
+                               n->members->ranks[member]);
+        if (status != RUEDA_OK)
+            return status;
+        status = hear(n, &said, name, length, member);
         signature_fini(&said);
         if (status != RUEDA_OK)
             return status;

@@ -7,7 +7,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <sodium.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -26,12 +25,15 @@ typedef struct guest {
 
 struct net_door {
     net_identity me;
+    heard heard;
     logger log;
     int listener, epoll;
     uint64_t arrivals;
     uint64_t resume_ns; /* when accepting goes on; UINT64_MAX: it was not interrupted */
     bool full;          /* it was interrupted until a place is free */
     bool pause_told;
+    int trouble; /* of our own that keeps it from accepting: an errno, or 0 */
+    bool ran_short;
     bool told[KINDS];
     net_refusals refusals;
     guest guests[NET_GUESTS];
@@ -43,7 +45,7 @@ rueda_status net_door_open(const net_identity *me, int listener, const logger *l
 {
     if (sodium_init() < 0)
         return status_fail(RUEDA_ERR_SYSTEM, "libsodium cannot be used");
-    net_door *made = calloc(1, sizeof *made);
+    net_door *made = os_secret_alloc(sizeof *made);
     if (made == NULL)
         return status_fail(RUEDA_ERR_MEMORY, "out of memory for accepting connections");
     made->me = *me;
@@ -56,12 +58,17 @@ rueda_status net_door_open(const net_identity *me, int listener, const logger *l
         status_fail_errno(RUEDA_ERR_SYSTEM, "cannot wait for connections");
         if (made->epoll >= 0)
             close(made->epoll);
-        sodium_memzero(made, sizeof *made);
-        free(made);
+        os_secret_free(made, sizeof *made);
         return RUEDA_ERR_SYSTEM;
     }
     *door = made;
     return RUEDA_OK;
+}
+
+void net_door_set_identity(net_door *door, const net_identity *me)
+{
+    door->me = *me;
+    heard_clear(&door->heard); /* what was said to the old one proves nothing to this */
 }
 
 /* ---- Interruptions --------------------------------------------------------------------------- */
@@ -76,7 +83,8 @@ static void pause_accepting(net_door *door, uint64_t resume_ns)
 static void resume_accepting(net_door *door)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.u32 = LISTENER};
-    epoll_ctl(door->epoll, EPOLL_CTL_ADD, door->listener, &event);
+    if (epoll_ctl(door->epoll, EPOLL_CTL_ADD, door->listener, &event) != 0)
+        return; /* and try again */
     door->resume_ns = UINT64_MAX;
     door->full = false;
 }
@@ -124,6 +132,7 @@ static net_link *attend(net_door *door, guest *g, uint64_t now_ns)
     if (state == NET_OPEN)
         return take_out(door, g);
     if (state == NET_REFUSED) {
+        door->ran_short |= g->link->verdict == PROOF_CROWDED;
         dismiss(door, g, g->link->verdict, g->link->why);
         return NULL;
     }
@@ -170,8 +179,11 @@ static net_link *seat(net_door *door, guest *g, int fd, const net_address *peer,
 {
     if (g->link != NULL)
         dismiss(door, g, PROOF_CROWDED, "too many others came before it had proved itself");
-    g->link = link_host(&door->me, fd, peer, now_ns + NET_GUEST_LIMIT_NS);
+    /* without a key everybody could fill what was heard */
+    heard *all = sodium_is_zero(door->me.key, sizeof door->me.key) ? NULL : &door->heard;
+    g->link = link_host(&door->me, all, fd, peer, now_ns + NET_GUEST_LIMIT_NS);
     if (g->link == NULL) {
+        door->trouble = ENOMEM;
         count_refusal(door, PROOF_CROWDED, peer, "out of memory");
         close(fd);
         return NULL;
@@ -181,6 +193,7 @@ static net_link *seat(net_door *door, guest *g, int fd, const net_address *peer,
     struct epoll_event event = {.events = EPOLLIN, .data.u32 = (uint32_t)(g - door->guests)};
     if (epoll_ctl(door->epoll, EPOLL_CTL_ADD, fd, &event) == 0)
         return attend(door, g, now_ns);
+    door->trouble = errno;
     dismiss(door, g, PROOF_CROWDED, "it cannot be waited for");
     return NULL;
 }
@@ -197,6 +210,7 @@ static bool is_passing(int error)
 
 static void tell_trouble(net_door *door)
 {
+    door->trouble = errno;
     if (!door->pause_told)
         log_line(&door->log, LOG_WARN, "cannot accept connections for now: %s", strerror(errno));
     door->pause_told = true;
@@ -229,6 +243,7 @@ static net_link *accept_some(net_door *door, uint64_t now_ns)
         }
         const int fd = accept_one(door, &peer);
         if (fd >= 0) {
+            door->trouble = 0;
             link = seat(door, place, fd, &peer, now_ns);
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
             return NULL;
@@ -299,6 +314,16 @@ void net_door_refuse(net_door *door, net_link *link)
     net_link_close(link);
 }
 
+int net_door_trouble(const net_door *door)
+{
+    return door->trouble;
+}
+
+bool net_door_ran_short(const net_door *door)
+{
+    return door->ran_short;
+}
+
 const net_refusals *net_door_refusals(const net_door *door)
 {
     return &door->refusals;
@@ -314,8 +339,8 @@ void net_door_close(net_door *door)
     }
     close(door->listener);
     close(door->epoll);
-    sodium_memzero(door, sizeof *door);
-    free(door);
+    heard_clear(&door->heard);
+    os_secret_free(door, sizeof *door);
 }
 
 void net_door_forget(net_door *door)

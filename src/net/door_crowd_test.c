@@ -78,6 +78,24 @@ static void credible_crowd(int fds[2 * NET_GUESTS])
     until_noticed(start_ns);
 }
 
+/* Who sends recorded hellos again holds no place, however many come. */
+static void replays_keep_nobody_out(void **state)
+{
+    (void)state;
+    const net_purpose purpose = test_purpose();
+    int fds[2 * NET_GUESTS];
+    proof_transcript said;
+    make_hello(&caller_id, &purpose, 1, &said);
+    for (int i = 0; i < 2 * NET_GUESTS; i++) {
+        fds[i] = test_stranger(&at);
+        say(fds[i], said.hello, sizeof said.hello);
+        until_noticed(start_ns);
+    }
+    assert_int_equal(net_door_refusals(door)->repeated, 2 * NET_GUESTS - 1);
+    assert_caller_gets_in();
+    disperse(fds, 2 * NET_GUESTS);
+}
+
 static bool was_answered(int fd)
 {
     uint8_t answer[PROOF_ANSWER];
@@ -200,6 +218,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         DOOR_TEST(callers_get_in_through_a_silent_crowd),
         DOOR_TEST(strangers_cannot_push_out_who_is_proving),
+        DOOR_TEST(replays_keep_nobody_out),
         DOOR_TEST(in_a_rush_of_callers_newcomers_wait_outside),
         DOOR_TEST(even_credible_guests_cannot_block_the_door),
         DOOR_TEST(no_caller_is_too_fast),

@@ -45,11 +45,12 @@ static inline void until_noticed(uint64_t now_ns)
     test_settle(door, now_ns);
 }
 
-static inline void make_hello(const net_identity *me, const net_purpose *purpose, uint8_t nonce,
+/* `number` tells one hello from another. */
+static inline void make_hello(const net_identity *me, const net_purpose *purpose, uint8_t number,
                               proof_transcript *said)
 {
-    const uint8_t bytes[PROOF_NONCE] = {nonce};
-    proof_make_hello(me, purpose, true, bytes, said);
+    const proof_chance chance = {.nonce = {[1] = number}, .secret = {number}};
+    proof_make_hello(me, purpose, true, &chance, said);
 }
 
 static inline void say(int fd, const void *bytes, size_t count)

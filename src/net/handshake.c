@@ -8,15 +8,15 @@
 
 void handshake_call(handshake *h, const net_identity *me, const net_purpose *purpose, bool has_aes)
 {
-    uint8_t nonce[PROOF_NONCE];
-    randombytes_buf(nonce, sizeof nonce);
     *h = (handshake){.me = *me, .purpose = *purpose, .has_aes = has_aes, .verdict = PROOF_GOOD};
-    proof_make_hello(me, purpose, has_aes, nonce, &h->said);
+    randombytes_buf(&h->chance, sizeof h->chance);
+    proof_make_hello(me, purpose, has_aes, &h->chance, &h->said);
 }
 
-void handshake_host(handshake *h, const net_identity *me, bool has_aes)
+void handshake_host(handshake *h, const net_identity *me, heard *all, bool has_aes)
 {
-    *h = (handshake){.me = *me, .is_host = true, .has_aes = has_aes, .verdict = PROOF_GOOD};
+    *h = (handshake){
+        .me = *me, .heard = all, .is_host = true, .has_aes = has_aes, .verdict = PROOF_GOOD};
 }
 
 bool handshake_sends(const handshake *h)
@@ -69,25 +69,31 @@ static handshake_result move(handshake *h, int fd)
     return HANDSHAKE_DONE;
 }
 
+/* A host that has the whole hello. */
+static proof_verdict judge_hello(handshake *h)
+{
+    const proof_verdict verdict = proof_check_hello(&h->me, &h->said, &h->purpose);
+    if (verdict != PROOF_GOOD)
+        return verdict;
+    if (h->heard != NULL && !heard_note(h->heard, proof_nonce(&h->said)))
+        return PROOF_REPEATED;
+    randombytes_buf(&h->chance, sizeof h->chance);
+    proof_make_answer(&h->me, h->has_aes, &h->chance, &h->said);
+    return PROOF_GOOD;
+}
+
 /* What follows from a message that is complete. */
 static proof_verdict conclude(handshake *h)
 {
     if (handshake_sends(h))
         return PROOF_GOOD;
-    if (h->turn == TURN_ANSWER) {
-        const proof_verdict verdict = proof_check_answer(&h->me, &h->said);
-        if (verdict == PROOF_GOOD)
-            proof_make_finish(&h->me, &h->said);
-        return verdict;
-    }
+    if (h->turn == TURN_HELLO)
+        return judge_hello(h);
     if (h->turn == TURN_FINISH)
         return proof_check_finish(&h->me, &h->said);
-    const proof_verdict verdict = proof_check_hello(&h->me, &h->said, &h->purpose);
-    if (verdict == PROOF_GOOD) {
-        uint8_t nonce[PROOF_NONCE];
-        randombytes_buf(nonce, sizeof nonce);
-        proof_make_answer(&h->me, h->has_aes, nonce, &h->said);
-    }
+    const proof_verdict verdict = proof_check_answer(&h->me, &h->said);
+    if (verdict == PROOF_GOOD)
+        proof_make_finish(&h->me, &h->said);
     return verdict;
 }
 

@@ -2,6 +2,7 @@
 #ifndef RUEDA_NET_HANDSHAKE_H
 #define RUEDA_NET_HANDSHAKE_H
 
+#include "net/heard.h"
 #include "net/proof.h"
 
 /* The message under way; each is sent by one end and received by the other. */
@@ -10,6 +11,8 @@ typedef enum handshake_turn { TURN_HELLO, TURN_ANSWER, TURN_FINISH, TURN_OVER } 
 typedef struct handshake {
     net_identity me;
     net_purpose purpose; /* of a host: known from TURN_ANSWER on */
+    heard *heard;        /* of a host: what its door has heard, or NULL */
+    proof_chance chance;
     proof_transcript said;
     handshake_turn turn;
     size_t moved; /* bytes of the message under way */
@@ -20,8 +23,9 @@ typedef struct handshake {
     bool left;             /* the other end closed it */
 } handshake;
 
+/* `all` must stay as long as the handshake; it may be NULL. */
 void handshake_call(handshake *h, const net_identity *me, const net_purpose *purpose, bool has_aes);
-void handshake_host(handshake *h, const net_identity *me, bool has_aes);
+void handshake_host(handshake *h, const net_identity *me, heard *all, bool has_aes);
 
 typedef enum handshake_result {
     HANDSHAKE_WAITS,

@@ -22,7 +22,7 @@ static ends make_ends(bool encrypt)
     const net_purpose purpose = test_purpose();
     ends e;
     handshake_call(&e.caller, &caller, &purpose, true);
-    handshake_host(&e.host, &host, true);
+    handshake_host(&e.host, &host, NULL, true);
     open_sockets(&e);
     return e;
 }
@@ -58,6 +58,7 @@ static void no_two_proofs_are_alike(void **state)
     (void)state;
     ends a = make_ends(false), b = make_ends(false);
     assert_memory_not_equal(a.caller.said.hello + 96, b.caller.said.hello + 96, PROOF_NONCE);
+    assert_memory_not_equal(a.caller.said.hello + 128, b.caller.said.hello + 128, PROOF_PUBLIC);
     close_ends(&a);
     close_ends(&b);
 }
@@ -91,6 +92,25 @@ static void pieces_of_any_size_will_do(void **state)
         close_ends(&e);
         close_ends(&far);
     }
+}
+
+static void a_hello_counts_once(void **state)
+{
+    (void)state;
+    heard all = {0};
+    uint8_t word;
+    ends e = make_ends(false), again = make_ends(false);
+    e.host.heard = again.host.heard = &all;
+    again.caller.said = e.caller.said; /* as it was recorded */
+    handshake_step(&e.caller, e.fds[0]);
+    assert_int_equal(handshake_step(&e.host, e.fds[1]), HANDSHAKE_WAITS);
+    handshake_step(&again.caller, again.fds[0]);
+    assert_int_equal(handshake_step(&again.host, again.fds[1]), HANDSHAKE_FAILED);
+    assert_int_equal(again.host.verdict, PROOF_REPEATED);
+    assert_int_equal(recv(again.fds[0], &word, 1, MSG_DONTWAIT), -1); /* not a word */
+    close_ends(&e);
+    close_ends(&again);
+    heard_clear(&all);
 }
 
 static void a_host_has_no_word_for_strangers(void **state)
@@ -187,6 +207,7 @@ int main(void)
         cmocka_unit_test(both_ends_come_to_the_same),
         cmocka_unit_test(no_two_proofs_are_alike),
         cmocka_unit_test(pieces_of_any_size_will_do),
+        cmocka_unit_test(a_hello_counts_once),
         cmocka_unit_test(a_host_has_no_word_for_strangers),
         cmocka_unit_test(a_caller_gives_its_proof_to_no_false_host),
         cmocka_unit_test(a_wrong_finish_is_refused),

@@ -20,19 +20,28 @@ void net_key_make(char text[2 * NET_KEY_BYTES + 1])
     sodium_memzero(key, sizeof key);
 }
 
-bool net_key_parse(const char *text, uint8_t key[NET_KEY_BYTES])
+void net_instance_make(net_identity *me)
+{
+    (void)!sodium_init();
+    randombytes_buf(me->instance, sizeof me->instance);
+}
+
+const char *net_key_parse(const char *text, uint8_t key[NET_KEY_BYTES])
 {
     uint8_t parsed[NET_KEY_BYTES];
     const size_t length = strnlen(text, KEY_TEXT + 1);
+    const char *wrong = NULL;
     size_t bytes = 0;
-    const bool good =
-        length == KEY_TEXT &&
-        sodium_hex2bin(parsed, sizeof parsed, text, length, NULL, &bytes, NULL) == 0 &&
-        bytes == sizeof parsed;
-    if (good)
+    if (length != KEY_TEXT ||
+        sodium_hex2bin(parsed, sizeof parsed, text, length, NULL, &bytes, NULL) != 0 ||
+        bytes != sizeof parsed)
+        wrong = "it must be 64 hexadecimal digits and nothing else";
+    else if (sodium_is_zero(parsed, sizeof parsed))
+        wrong = "a key of zeros protects nothing";
+    else
         memcpy(key, parsed, sizeof parsed);
     sodium_memzero(parsed, sizeof parsed);
-    return good;
+    return wrong;
 }
 
 const char *net_key_distrust(int fd)
@@ -64,22 +73,16 @@ static char *trim(char *text, size_t length)
 /* Why there is no key in the file, or NULL. */
 static const char *take_key(int fd, uint8_t key[NET_KEY_BYTES])
 {
-    static const uint8_t zero[NET_KEY_BYTES];
     char text[KEY_FILE_MAX + 1];
-    uint8_t parsed[NET_KEY_BYTES];
-    const char *wrong = NULL;
     const ssize_t length = read(fd, text, KEY_FILE_MAX);
+    const char *wrong;
     if (length < 0)
         wrong = strerror(errno);
-    else if (memchr(text, '\0', (size_t)length) != NULL ||
-             !net_key_parse(trim(text, (size_t)length), parsed))
-        wrong = "it must hold 64 hexadecimal digits and nothing else";
-    else if (sodium_memcmp(parsed, zero, sizeof zero) == 0)
-        wrong = "a key of zeros protects nothing";
+    else if (memchr(text, '\0', (size_t)length) != NULL)
+        wrong = net_key_parse("", key);
     else
-        memcpy(key, parsed, sizeof parsed);
+        wrong = net_key_parse(trim(text, (size_t)length), key);
     sodium_memzero(text, sizeof text);
-    sodium_memzero(parsed, sizeof parsed);
     return wrong;
 }
 

@@ -44,11 +44,12 @@ static bool has_aes(void)
     return crypto_aead_aes256gcm_is_available() == 1;
 }
 
-net_link *link_host(const net_identity *me, int fd, const net_address *peer, uint64_t deadline_ns)
+net_link *link_host(const net_identity *me, heard *all, int fd, const net_address *peer,
+                    uint64_t deadline_ns)
 {
     net_link *made = make(fd, peer, deadline_ns);
     if (made != NULL)
-        handshake_host(made->shake, me, has_aes());
+        handshake_host(made->shake, me, all, has_aes());
     return made;
 }
 
@@ -159,6 +160,8 @@ static const char *describe(proof_verdict verdict)
         return "it has another version of rueda: use the same on all hosts";
     case PROOF_WRONG_PURPOSE:
         return "it means another rank, or its RUEDA_ENCRYPT differs";
+    case PROOF_REPEATED:
+        return "it repeats what another connection has said: somebody has recorded that";
     default:
         return "what it sent is not from rueda";
     }
@@ -167,6 +170,7 @@ static const char *describe(proof_verdict verdict)
 static void explain_failure(net_link *link)
 {
     const handshake *h = link->shake;
+    link->met_stranger = h->left || h->error == 0;
     if (h->left && h->is_host)
         refuse(link, h->verdict, "it left before it had proved that it knows the key");
     else if (h->left)
@@ -182,28 +186,40 @@ static void explain_failure(net_link *link)
 static void expire(net_link *link)
 {
     const handshake *h = link->shake;
+    struct sockaddr_storage peer;
+    link->met_stranger =
+        getpeername(link->fd, (struct sockaddr *)&peer, &(socklen_t){sizeof peer}) == 0;
     if (h->turn == TURN_HELLO && !h->is_host)
         refuse(link, PROOF_SLOW, "not reached within the time limit");
+    else if (!h->is_host)
+        refuse(link, PROOF_SLOW, "it did not answer within the time limit");
     else
         refuse(link, PROOF_SLOW, "it did not prove within the time limit that it has the key");
 }
 
-static bool start_sealing(net_link *link)
+/* What follows is protected, if there is a key to do it with. */
+static proof_verdict start_sealing(net_link *link)
 {
+    const handshake *h = link->shake;
     proof_session session;
-    proof_derive(&link->shake->me, &link->shake->said, &session);
-    link->seal = seal_make(&session, link->shake->is_host);
+    if (!proof_derive(&h->me, &h->said, &h->chance, h->is_host, &session))
+        return PROOF_GARBAGE;
+    const bool protects = session.cipher != PROOF_PLAIN;
+    if (protects)
+        link->seal = seal_make(&session, h->is_host);
     sodium_memzero(&session, sizeof session);
-    return link->seal != NULL;
+    return link->seal != NULL || !protects ? PROOF_GOOD : PROOF_CROWDED;
 }
 
 static void open_link(net_link *link)
 {
-    link->purpose = link->shake->purpose;
-    if (link->shake->me.encrypt && !start_sealing(link)) {
-        refuse(link, PROOF_CROWDED, "out of memory for encryption");
+    const proof_verdict verdict = start_sealing(link);
+    if (verdict != PROOF_GOOD) {
+        refuse(link, verdict, "%s",
+               verdict == PROOF_CROWDED ? "out of memory for a connection" : describe(verdict));
         return;
     }
+    link->purpose = link->shake->purpose;
     end_proof(link);
     link->state = NET_OPEN;
 }
@@ -243,6 +259,11 @@ net_state net_link_state(const net_link *link)
 const char *net_link_why(const net_link *link)
 {
     return link->why;
+}
+
+bool net_link_met_stranger(const net_link *link)
+{
+    return link->met_stranger;
 }
 
 int net_link_fd(const net_link *link)

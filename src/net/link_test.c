@@ -184,9 +184,10 @@ static void false_hosts_are_found_out(void **state)
     assert_false_host(NULL, PROOF_ANSWER, "not from rueda"); /* an echo */
     assert_false_host("", 0, "turned away");
     assert_false_host("rueda-a", 7, "turned away");
-    static const char newer[PROOF_ANSWER] = "rueda-a\n\2";
+    static const char newer[PROOF_ANSWER] = "rueda-a\n\xff";
     assert_false_host(newer, sizeof newer, "version");
-    static const char guess[PROOF_ANSWER] = "rueda-a\n\1";
+    char guess[PROOF_ANSWER] = "rueda-a\n";
+    guess[8] = PROOF_VERSION;
     assert_false_host(guess, sizeof guess, "key");
 }
 
@@ -216,6 +217,30 @@ static void a_differing_caller_is_turned_away(void **state)
         net_link_close(link);
         net_door_close(door);
     }
+}
+
+/* Before the meeting all jobs of a name and key look alike, afterwards no two do. */
+static void a_door_can_get_another_identity(void **state)
+{
+    (void)state;
+    fresh_identities(NULL);
+    net_address at;
+    const net_purpose purpose = test_purpose();
+    net_door *door = test_door(&host_id, 4, &at);
+    net_instance_make(&host_id);
+    net_door_set_identity(door, &host_id);
+    for (int knows = 0; knows < 2; knows++) {
+        net_link *link;
+        if (knows)
+            memcpy(caller_id.instance, host_id.instance, sizeof host_id.instance);
+        assert_ok(net_link_call(&caller_id, &purpose, &at, NULL, TEST_LIMIT_NS, &link));
+        net_link *host = test_meet(door, link);
+        assert_int_equal(host != NULL, knows);
+        assert_int_equal(net_door_refusals(door)->wrong_job, 1);
+        net_link_close(link);
+        net_link_close(host);
+    }
+    net_door_close(door);
 }
 
 /* ---- Somebody on the line -------------------------------------------------------------------- */
@@ -309,27 +334,66 @@ static bool survives(int direction, uint64_t victim)
     return whole;
 }
 
-static void nobody_on_the_line_can_change_a_byte(void **state)
+static void alter_every_few_bytes(void)
 {
-    (void)state;
-    encrypt_both();
     assert_true(survives(0, UINT64_MAX));
     const uint64_t whole = PROOF_HELLO + PROOF_MAC + TALK_BYTES + 20;
-    for (uint64_t victim = 0; victim < whole; victim += victim < 220 ? 13 : 397)
+    for (uint64_t victim = 0; victim < whole; victim += victim < PROOF_HELLO + PROOF_MAC ? 13 : 397)
         assert_false(survives(0, victim));
     for (uint64_t victim = 0; victim < PROOF_ANSWER + TALK_BYTES + 20;
-         victim += victim < 120 ? 13 : 397)
+         victim += victim < PROOF_ANSWER ? 13 : 397)
         assert_false(survives(1, victim));
 }
 
-/* Without encryption only the proof is protected: the header says so. */
-static void the_proof_is_protected_without_encryption_too(void **state)
+static void nobody_on_the_line_can_change_a_byte(void **state)
 {
     (void)state;
-    for (uint64_t victim = 0; victim < PROOF_HELLO + PROOF_MAC; victim += 7)
-        assert_false(survives(0, victim));
-    for (uint64_t victim = 0; victim < PROOF_ANSWER; victim += 7)
-        assert_false(survives(1, victim));
+    alter_every_few_bytes();
+}
+
+static void nobody_on_the_line_can_change_an_encrypted_byte(void **state)
+{
+    (void)state;
+    encrypt_both();
+    alter_every_few_bytes();
+}
+
+/* Without a key nothing is protected, and the bytes arrive as somebody has made them. */
+static void without_a_key_bytes_can_be_changed(void **state)
+{
+    (void)state;
+    net_address at;
+    memset(host_id.key, 0, sizeof host_id.key);
+    memset(caller_id.key, 0, sizeof caller_id.key);
+    net_door *door = test_door(&host_id, 4, &at);
+    net_link *a = test_call(&caller_id, &at), *b = test_meet(door, a);
+    char got[5] = "";
+    assert_int_equal(send(net_link_fd(a), "raw", 3, 0), 3); /* past the link */
+    test_wait(net_link_fd(b), POLLIN, -1, 0);
+    assert_int_equal(net_link_receive(b, got, sizeof got), 3);
+    assert_string_equal(got, "raw");
+    net_link_close(a);
+    net_link_close(b);
+    net_door_close(door);
+}
+
+static void a_broken_link_says_that_it_was_altered(void **state)
+{
+    (void)state;
+    net_address at;
+    net_door *door = test_door(&host_id, 4, &at);
+    net_link *a = test_call(&caller_id, &at), *b = test_meet(door, a);
+    uint8_t got[5];
+    static const uint8_t forged[4 + 1 + 16] = {1};
+    assert_int_equal(send(net_link_fd(a), forged, sizeof forged, 0), sizeof forged);
+    test_wait(net_link_fd(b), POLLIN, -1, 0);
+    assert_int_equal(net_link_receive(b, got, sizeof got), -1);
+    assert_int_equal(net_link_state(b), NET_BROKEN);
+    assert_non_null(strstr(net_link_why(b), "altered"));
+    assert_true(net_link_altered(b));
+    net_link_close(a);
+    net_link_close(b);
+    net_door_close(door);
 }
 
 /* ---- End ------------------------------------------------------------------------------------- */
@@ -406,6 +470,24 @@ static void buffers_are_set(void **state)
     net_door_close(door);
 }
 
+/* What was sent to a peer that is gone is nothing to wait for. */
+static void a_reset_link_counts_as_flushed(void **state)
+{
+    (void)state;
+    net_address at;
+    net_door *door = test_door(&host_id, 4, &at);
+    net_link *a = test_call(&caller_id, &at), *b = test_meet(door, a);
+    static uint8_t bytes[1 << 20];
+    while (net_link_send(a, &(struct iovec){bytes, sizeof bytes}, 1) > 0) {
+    }
+    assert_false(net_link_flushed(a));
+    net_link_close(b); /* with all of that unread */
+    while (!net_link_flushed(a))
+        poll(NULL, 0, 1);
+    net_link_close(a);
+    net_door_close(door);
+}
+
 /* Links in every state are closed, and nothing is left (the sanitizers look). */
 static void links_end_in_every_state(void **state)
 {
@@ -440,11 +522,15 @@ int main(void)
         cmocka_unit_test_setup(a_silent_host_is_given_up, fresh_identities),
         cmocka_unit_test_setup(false_hosts_are_found_out, fresh_identities),
         cmocka_unit_test_setup(a_differing_caller_is_turned_away, fresh_identities),
+        cmocka_unit_test_setup(a_door_can_get_another_identity, fresh_identities),
         cmocka_unit_test_setup(nobody_on_the_line_can_change_a_byte, fresh_identities),
-        cmocka_unit_test_setup(the_proof_is_protected_without_encryption_too, fresh_identities),
+        cmocka_unit_test_setup(nobody_on_the_line_can_change_an_encrypted_byte, fresh_identities),
+        cmocka_unit_test_setup(without_a_key_bytes_can_be_changed, fresh_identities),
+        cmocka_unit_test_setup(a_broken_link_says_that_it_was_altered, fresh_identities),
         cmocka_unit_test_setup(a_child_forgets_without_harm, fresh_identities),
         cmocka_unit_test_setup(an_end_is_seen_while_a_child_holds_a_copy, fresh_identities),
         cmocka_unit_test_setup(buffers_are_set, fresh_identities),
+        cmocka_unit_test_setup(a_reset_link_counts_as_flushed, fresh_identities),
         cmocka_unit_test_setup(links_end_in_every_state, fresh_identities),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

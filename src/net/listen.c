@@ -31,7 +31,7 @@ static int listen_at(const net_address *where, uint16_t port)
 
 static bool is_taken(int error)
 {
-    return error == EADDRINUSE || error == EACCES;
+    return error == EADDRINUSE;
 }
 
 static int listen_in_range(const net_address *where, uint16_t first, uint16_t last)

@@ -1,12 +1,14 @@
 /* net.h: sockets between ranks: addresses, proof of the job's key, and links.
  *
  * A link is a TCP connection whose two ends have proved to each other that they know the key of the
- * job, and for what (purpose) the connection is. Until then nothing else of it is read. With
- * `encrypt` everything after the proof travels in sealed records.
+ * job, and for what (purpose) the connection is. Until then nothing else of it is read. Everything
+ * after the proof travels in records that are authenticated, and with `encrypt` encrypted: what was
+ * altered, repeated, left out or put elsewhere on the way is never delivered, and breaks the link. A job
+ * without a key (`insecure`) has neither.
  * The proof: the connecting side (caller) sends a fixed-size hello with its purpose, a random nonce
  * and a MAC; the other side (host) answers with a nonce of its own and a MAC over both; the caller
  * checks it and sends its own MAC over all. The MACs are keyed with the job's key and bound to job
- * name, generation, version, both ranks, purpose and direction. A host says no word to a hello whose
+ * name, instance, generation, version, both ranks, purpose and direction. A host says no word to a hello whose
  * MAC is wrong. See proof.h.
  *
  * Contract: no call blocks except net_resolve (it may ask a name server). Calls on one object come
@@ -59,19 +61,26 @@ rueda_status net_listen(const net_address *where, uint16_t first, uint16_t last,
 /* ---- Links ----------------------------------------------------------------------------------- */
 
 #define NET_KEY_BYTES 32
+#define NET_INSTANCE_BYTES 16
 
 /* Who we are towards all links and doors of a generation. Copied by those who take it. */
 typedef struct net_identity {
     uint8_t key[NET_KEY_BYTES]; /* all zero: the user said `insecure` */
     char job[64];
+    /* which of the jobs that may have this name and key: all zero until the ranks have met */
+    uint8_t instance[NET_INSTANCE_BYTES];
     uint64_t generation;
     uint32_t rank;
     bool encrypt; /* the same on all ranks: a differing caller is refused */
 } net_identity;
 
-/* A key of random bytes, and a key from its text (64 hexadecimal digits). */
+/* Draws an instance, as one rank does for all. */
+void net_instance_make(net_identity *me);
+
+/* A key of random bytes, and a key from its text: NULL, or why it is none (64 hexadecimal digits, not all
+ * of them zero). */
 void net_key_make(char text[2 * NET_KEY_BYTES + 1]);
-bool net_key_parse(const char *text, uint8_t key[NET_KEY_BYTES]);
+const char *net_key_parse(const char *text, uint8_t key[NET_KEY_BYTES]);
 /* Reads a key file: mode 600 or stricter, owned by us, the 64 digits (white space around them does not
  * matter) of a key that is not zero; else ERR_CONFIG in one line. */
 rueda_status net_key_read(const char *path, uint8_t key[NET_KEY_BYTES]);
@@ -107,6 +116,11 @@ net_state net_link_state(const net_link *link);
 /* Why it was refused or broke; static text or owned by the link. */
 const char *net_link_why(const net_link *link);
 
+/* Of a refused call: whether somebody was there, though not whom it was for. */
+bool net_link_met_stranger(const net_link *link);
+/* Whether it broke because something else arrived than was sent. */
+bool net_link_altered(const net_link *link);
+
 int net_link_fd(const net_link *link); /* for polling; never read or write it */
 /* Whether the link itself waits for room in the socket (else, while NET_WAITS, for bytes). Who polls
  * edge-triggered for both needs not ask. */
@@ -116,11 +130,12 @@ bool net_link_local(const net_link *link, net_address *address); /* our end */
 bool net_link_peer(const net_link *link, net_address *address);  /* the other end */
 
 /* Gathered write on an open link. Returns the bytes taken (the caller's memory is free), 0 when there
- * is no room now, -1 when the link is broken. With encryption some of what was taken may wait in the
+ * is no room now, -1 when the link is broken. Some of what was taken may wait in the
  * link: any call on it when the socket has room again (net_link_wants_write) moves it on. */
 ssize_t net_link_send(net_link *link, const struct iovec *parts, int count);
-/* Up to `bytes` bytes; 0: none now; -1: broken, and all that had arrived was delivered before. With
- * encryption the link may hold bytes while its descriptor is not readable: receive until 0 comes. */
+/* Up to `bytes` bytes; 0: none now; -1: broken, and all that had arrived was delivered before. What lies
+ * behind the bytes delivered may have been written to. The link may hold bytes while its descriptor is not
+ * readable: receive until 0 comes. */
 ssize_t net_link_receive(net_link *link, void *to, size_t bytes);
 /* Whether all that was sent has been acknowledged by the other host: closing loses nothing. Moves
  * sealed records that still wait in the link on. A broken link has nothing to wait for: true. */
@@ -143,10 +158,10 @@ void net_link_forget(net_link *link);
 
 /* How many were refused and why, since the door was opened. garbage: also who left or broke off before
  * the proof was complete; wrong_purpose: another rank was meant, `encrypt` differs, or
- * net_door_refuse. */
+ * net_door_refuse; repeated: what another connection has said already. */
 typedef struct net_refusals {
     uint64_t wrong_key, wrong_job, wrong_generation, wrong_version, garbage, slow, crowded,
-        wrong_purpose;
+        wrong_purpose, repeated;
 } net_refusals;
 
 typedef struct net_door net_door;
@@ -155,6 +170,8 @@ typedef struct net_door net_door;
  * each kind is logged, later ones only counted. `log` is copied. */
 rueda_status net_door_open(const net_identity *me, int listener, const logger *log,
                            net_door **door);
+/* Newcomers from now on have to prove themselves to this identity; who is inside already stays. */
+void net_door_set_identity(net_door *door, const net_identity *me);
 /* Accepts and moves proofs on; returns an admitted link (then the caller's; call again), or NULL when
  * there is none now. A bounded number of steps: hostile callers cannot hold it. When all NET_GUESTS
  * places are taken the oldest guest without a credible hello goes; when all have shown one, newcomers
@@ -167,6 +184,10 @@ uint64_t net_door_deadline(const net_door *door);
 /* The caller found an admitted link to be of no use (its purpose): closes it and counts it. */
 void net_door_refuse(net_door *door, net_link *link);
 const net_refusals *net_door_refusals(const net_door *door);
+/* Why it could not accept whoever came last (EMFILE, …); 0: it could. */
+int net_door_trouble(const net_door *door);
+/* Whether it had no memory for a caller that had proved itself, and so takes its link for open. */
+bool net_door_ran_short(const net_door *door);
 void net_door_close(net_door *door);  /* NULL is allowed */
 void net_door_forget(net_door *door); /* as net_link_forget */
 

@@ -34,7 +34,8 @@ enum {
     AT_CHANNEL = AT_SET + 4,
     AT_SPARE = AT_CHANNEL + 4,
     AT_NONCE = AT_SPARE + 12,
-    AT_MAC = AT_NONCE + PROOF_NONCE
+    AT_PUBLIC = AT_NONCE + PROOF_NONCE,
+    AT_MAC = AT_PUBLIC + PROOF_PUBLIC
 };
 static_assert(AT_MAC + PROOF_MAC == PROOF_HELLO, "the fields fill the hello");
 
@@ -42,21 +43,40 @@ static_assert(AT_MAC + PROOF_MAC == PROOF_HELLO, "the fields fill the hello");
 enum {
     AT_CIPHER = PROOF_PREFIX,
     AT_ANSWER_NONCE = AT_CIPHER + 4,
-    AT_ANSWER_MAC = AT_ANSWER_NONCE + PROOF_NONCE
+    AT_ANSWER_PUBLIC = AT_ANSWER_NONCE + PROOF_NONCE,
+    AT_ANSWER_MAC = AT_ANSWER_PUBLIC + PROOF_PUBLIC
 };
 static_assert(AT_ANSWER_MAC + PROOF_MAC == PROOF_ANSWER, "the fields fill the answer");
 
 /* Flags of a hello. */
 enum { FLAG_ENCRYPT = 1, FLAG_AES = 2, FLAGS_KNOWN = 3 };
 
+static_assert(PROOF_PUBLIC == crypto_scalarmult_BYTES &&
+                  PROOF_PUBLIC == crypto_scalarmult_SCALARBYTES,
+              "X25519");
+
+/* Without a secret there is nothing to protect with. */
+static bool has_key(const net_identity *me)
+{
+    return !sodium_is_zero(me->key, sizeof me->key);
+}
+
+/* Zeros where nothing is protected. */
+static void put_public(const net_identity *me, const proof_chance *chance, uint8_t *at)
+{
+    memset(at, 0, PROOF_PUBLIC);
+    if (has_key(me))
+        crypto_scalarmult_base(at, chance->secret);
+}
+
 /* The keyed hash of the label and the first `bytes` of what was said. */
-static void authenticate(const net_identity *me, const char label[LABEL_BYTES],
-                         const proof_transcript *said, size_t bytes, uint8_t *mac, size_t mac_bytes)
+static void authenticate(const net_identity *me, const char label[LABEL_BYTES], const void *said,
+                         size_t bytes, uint8_t *mac, size_t mac_bytes)
 {
     crypto_generichash_state state;
     crypto_generichash_init(&state, me->key, sizeof me->key, mac_bytes);
     crypto_generichash_update(&state, (const uint8_t *)label, LABEL_BYTES);
-    crypto_generichash_update(&state, (const uint8_t *)said, bytes);
+    crypto_generichash_update(&state, said, bytes);
     crypto_generichash_final(&state, mac, mac_bytes);
     sodium_memzero(&state, sizeof state);
 }
@@ -70,14 +90,18 @@ static bool is_authentic(const net_identity *me, const char label[LABEL_BYTES],
     return sodium_memcmp(expected, (const uint8_t *)said + at, sizeof expected) == 0;
 }
 
+/* Of the name and the instance, which has the same length always: nothing else gives the same. */
 static void hash_job(const net_identity *me, uint8_t hash[JOB_BYTES])
 {
-    crypto_generichash(hash, JOB_BYTES, (const uint8_t *)me->job, strnlen(me->job, sizeof me->job),
-                       NULL, 0);
+    crypto_generichash_state state;
+    crypto_generichash_init(&state, NULL, 0, JOB_BYTES);
+    crypto_generichash_update(&state, (const uint8_t *)me->job, strnlen(me->job, sizeof me->job));
+    crypto_generichash_update(&state, me->instance, sizeof me->instance);
+    crypto_generichash_final(&state, hash, JOB_BYTES);
 }
 
 void proof_make_hello(const net_identity *me, const net_purpose *purpose, bool has_aes,
-                      const uint8_t nonce[PROOF_NONCE], proof_transcript *said)
+                      const proof_chance *chance, proof_transcript *said)
 {
     uint8_t *hello = said->hello;
     memset(hello, 0, sizeof said->hello);
@@ -92,8 +116,14 @@ void proof_make_hello(const net_identity *me, const net_purpose *purpose, bool h
     bytes_put32(hello + AT_TO, purpose->to);
     bytes_put32(hello + AT_SET, purpose->set);
     bytes_put32(hello + AT_CHANNEL, purpose->channel);
-    memcpy(hello + AT_NONCE, nonce, PROOF_NONCE);
+    memcpy(hello + AT_NONCE, chance->nonce, PROOF_NONCE);
+    put_public(me, chance, hello + AT_PUBLIC);
     authenticate(me, hello_label, said, AT_MAC, hello + AT_MAC, PROOF_MAC);
+}
+
+const uint8_t *proof_nonce(const proof_transcript *said)
+{
+    return said->hello + AT_NONCE;
 }
 
 static proof_verdict check_start(const uint8_t *message, size_t bytes,
@@ -146,22 +176,23 @@ proof_verdict proof_check_hello(const net_identity *me, const proof_transcript *
     return PROOF_GOOD;
 }
 
-static proof_cipher choose_cipher(const uint8_t *hello, bool has_aes)
+static proof_cipher choose_cipher(const net_identity *me, const uint8_t *hello, bool has_aes)
 {
     const uint32_t flags = bytes_get32(hello + AT_FLAGS);
-    if ((flags & FLAG_ENCRYPT) == 0)
+    if (!has_key(me))
         return PROOF_PLAIN;
     return has_aes && (flags & FLAG_AES) != 0 ? PROOF_AES256GCM : PROOF_CHACHA20;
 }
 
-void proof_make_answer(const net_identity *me, bool has_aes, const uint8_t nonce[PROOF_NONCE],
+void proof_make_answer(const net_identity *me, bool has_aes, const proof_chance *chance,
                        proof_transcript *said)
 {
     uint8_t *answer = said->answer;
     memcpy(answer, answer_magic, MAGIC_BYTES);
     bytes_put32(answer + AT_VERSION, PROOF_VERSION);
-    bytes_put32(answer + AT_CIPHER, choose_cipher(said->hello, has_aes));
-    memcpy(answer + AT_ANSWER_NONCE, nonce, PROOF_NONCE);
+    bytes_put32(answer + AT_CIPHER, choose_cipher(me, said->hello, has_aes));
+    memcpy(answer + AT_ANSWER_NONCE, chance->nonce, PROOF_NONCE);
+    put_public(me, chance, answer + AT_ANSWER_PUBLIC);
     authenticate(me, answer_label, said, PROOF_HELLO + AT_ANSWER_MAC, answer + AT_ANSWER_MAC,
                  PROOF_MAC);
 }
@@ -175,7 +206,8 @@ proof_verdict proof_check_answer(const net_identity *me, const proof_transcript 
         return PROOF_WRONG_KEY;
     /* a host may do without AES, but not choose what we did not offer */
     const uint32_t cipher = bytes_get32(said->answer + AT_CIPHER);
-    if (cipher != choose_cipher(said->hello, true) && cipher != choose_cipher(said->hello, false))
+    if (cipher != choose_cipher(me, said->hello, true) &&
+        cipher != choose_cipher(me, said->hello, false))
         return PROOF_GARBAGE;
     return PROOF_GOOD;
 }
@@ -193,12 +225,30 @@ proof_verdict proof_check_finish(const net_identity *me, const proof_transcript 
                : PROOF_WRONG_KEY;
 }
 
-void proof_derive(const net_identity *me, const proof_transcript *said, proof_session *session)
+/* The secret of this connection alone. */
+static bool agree(const proof_transcript *said, const proof_chance *chance, bool is_host,
+                  uint8_t secret[PROOF_PUBLIC])
+{
+    const uint8_t *theirs = is_host ? said->hello + AT_PUBLIC : said->answer + AT_ANSWER_PUBLIC;
+    return crypto_scalarmult(secret, chance->secret, theirs) == 0;
+}
+
+bool proof_derive(const net_identity *me, const proof_transcript *said, const proof_chance *chance,
+                  bool is_host, proof_session *session)
 {
     uint8_t keys[2 * NET_KEY_BYTES];
-    authenticate(me, session_label, said, sizeof *said, keys, sizeof keys);
+    struct {
+        proof_transcript said;
+        uint8_t secret[PROOF_PUBLIC];
+    } all = {.said = *said};
+    if (has_key(me) && !agree(said, chance, is_host, all.secret))
+        return false;
+    authenticate(me, session_label, &all, sizeof all, keys, sizeof keys);
     session->cipher = (proof_cipher)bytes_get32(said->answer + AT_CIPHER);
+    session->encrypts = me->encrypt;
     memcpy(session->to_host, keys, NET_KEY_BYTES);
     memcpy(session->to_caller, keys + NET_KEY_BYTES, NET_KEY_BYTES);
     sodium_memzero(keys, sizeof keys);
+    sodium_memzero(&all, sizeof all);
+    return true;
 }

@@ -5,7 +5,8 @@
 
 #include <sodium.h>
 
-static const uint8_t nonce_a[PROOF_NONCE] = {1, 2, 3}, nonce_b[PROOF_NONCE] = {4, 5, 6};
+static const proof_chance chance_a = {.nonce = {1, 2, 3}, .secret = {11, 12}},
+                          chance_b = {.nonce = {4, 5, 6}, .secret = {21, 22}};
 
 /* Both ends, and what they said. */
 typedef struct talk {
@@ -26,10 +27,10 @@ static talk whole_talk(bool encrypt)
 {
     talk t = start_talk(encrypt);
     net_purpose seen;
-    proof_make_hello(&t.caller, &t.purpose, true, nonce_a, &t.said);
+    proof_make_hello(&t.caller, &t.purpose, true, &chance_a, &t.said);
     assert_int_equal(proof_check_hello(&t.host, &t.said, &seen), PROOF_GOOD);
     assert_true(test_same_purpose(&seen, &t.purpose));
-    proof_make_answer(&t.host, true, nonce_b, &t.said);
+    proof_make_answer(&t.host, true, &chance_b, &t.said);
     assert_int_equal(proof_check_answer(&t.caller, &t.said), PROOF_GOOD);
     proof_make_finish(&t.caller, &t.said);
     assert_int_equal(proof_check_finish(&t.host, &t.said), PROOF_GOOD);
@@ -57,12 +58,13 @@ static void the_layout_of_the_wire_is_fixed(void **state)
     (void)state;
     const talk t = whole_talk(true);
     const uint8_t *hello = t.said.hello, *answer = t.said.answer;
-    assert_int_equal(sizeof t.said, 160 + 80 + 32);
+    uint8_t public[32];
+    assert_int_equal(sizeof t.said, 192 + 112 + 32);
     assert_memory_equal(hello, "rueda-h\n", 8);
-    assert_int_equal(bytes_get32(hello + 8), 1);
+    assert_int_equal(bytes_get32(hello + 8), 5);
     assert_int_equal(bytes_get32(hello + 12), 3); /* encrypt, AES */
-    uint8_t job[32];
-    crypto_generichash(job, sizeof job, (const uint8_t *)"job", 3, NULL, 0);
+    uint8_t job[32], name[3 + 16] = "job";        /* and no instance yet */
+    crypto_generichash(job, sizeof job, name, sizeof name, NULL, 0);
     assert_memory_equal(hello + 16, job, 32);
     assert_int_equal(bytes_get64(hello + 48), 3);
     assert_int_equal(bytes_get64(hello + 56), t.purpose.epoch);
@@ -72,14 +74,18 @@ static void the_layout_of_the_wire_is_fixed(void **state)
     assert_int_equal(bytes_get32(hello + 76), 11);
     assert_int_equal(bytes_get32(hello + 80), 13);
     assert_memory_equal(hello + 84, "\0\0\0\0\0\0\0\0\0\0\0", 12);
-    assert_memory_equal(hello + 96, nonce_a, 32);
-    assert_mac(&t, "rueda hello", 128);
+    assert_memory_equal(hello + 96, chance_a.nonce, 32);
+    crypto_scalarmult_base(public, chance_a.secret);
+    assert_memory_equal(hello + 128, public, 32);
+    assert_mac(&t, "rueda hello", 160);
     assert_memory_equal(answer, "rueda-a\n", 8);
-    assert_int_equal(bytes_get32(answer + 8), 1);
+    assert_int_equal(bytes_get32(answer + 8), 5);
     assert_int_equal(bytes_get32(answer + 12), PROOF_AES256GCM);
-    assert_memory_equal(answer + 16, nonce_b, 32);
-    assert_mac(&t, "rueda answer", 160 + 48);
-    assert_mac(&t, "rueda finish", 240);
+    assert_memory_equal(answer + 16, chance_b.nonce, 32);
+    crypto_scalarmult_base(public, chance_b.secret);
+    assert_memory_equal(answer + 48, public, 32);
+    assert_mac(&t, "rueda answer", 192 + 80);
+    assert_mac(&t, "rueda finish", 304);
 }
 
 /* What a change of one bit at this byte of a hello comes to. */
@@ -147,6 +153,8 @@ static void identities_must_agree(void **state)
                  {offsetof(net_identity, key) + NET_KEY_BYTES - 1, PROOF_WRONG_KEY},
                  {offsetof(net_identity, job), PROOF_WRONG_JOB},
                  {offsetof(net_identity, job) + 3, PROOF_WRONG_JOB},
+                 {offsetof(net_identity, instance), PROOF_WRONG_JOB},
+                 {offsetof(net_identity, instance) + NET_INSTANCE_BYTES - 1, PROOF_WRONG_JOB},
                  {offsetof(net_identity, generation), PROOF_WRONG_GENERATION},
                  {offsetof(net_identity, generation) + 7, PROOF_WRONG_GENERATION},
                  {offsetof(net_identity, rank), PROOF_WRONG_PURPOSE},
@@ -155,7 +163,7 @@ static void identities_must_agree(void **state)
         talk t = start_talk(true);
         net_purpose seen = {.role = 99};
         ((uint8_t *)&t.host)[table[i].offset] ^= 1;
-        proof_make_hello(&t.caller, &t.purpose, true, nonce_a, &t.said);
+        proof_make_hello(&t.caller, &t.purpose, true, &chance_a, &t.said);
         assert_int_equal(proof_check_hello(&t.host, &t.said, &seen), table[i].verdict);
         assert_int_equal(seen.role, 99); /* set only on success */
     }
@@ -168,7 +176,7 @@ static void the_longest_job_name_is_whole(void **state)
     net_purpose seen;
     memset(t.caller.job, 'x', sizeof t.caller.job); /* no terminating zero */
     memset(t.host.job, 'x', sizeof t.host.job);
-    proof_make_hello(&t.caller, &t.purpose, true, nonce_a, &t.said);
+    proof_make_hello(&t.caller, &t.purpose, true, &chance_a, &t.said);
     assert_int_equal(proof_check_hello(&t.host, &t.said, &seen), PROOF_GOOD);
     t.host.job[sizeof t.host.job - 1] = 'y';
     assert_int_equal(proof_check_hello(&t.host, &t.said, &seen), PROOF_WRONG_JOB);
@@ -181,9 +189,9 @@ static void fields_are_checked_behind_a_right_mac_too(void **state)
     talk t = start_talk(false);
     net_purpose seen;
     for (size_t at = 12; at < 96; at++) {
-        proof_make_hello(&t.caller, &t.purpose, true, nonce_a, &t.said);
+        proof_make_hello(&t.caller, &t.purpose, true, &chance_a, &t.said);
         t.said.hello[at] ^= 0x10;
-        expect_mac(&t, "rueda hello", 128, t.said.hello + 128, 32);
+        expect_mac(&t, "rueda hello", 160, t.said.hello + 160, 32);
         proof_verdict expected = PROOF_GOOD;
         if (at < 16 || at >= 84)
             expected = PROOF_GARBAGE; /* unknown flags, bytes that must be zero */
@@ -197,7 +205,7 @@ static void fields_are_checked_behind_a_right_mac_too(void **state)
     t = whole_talk(true);
     for (uint32_t cipher = 0; cipher < 10; cipher++) {
         bytes_put32(t.said.answer + 12, cipher);
-        expect_mac(&t, "rueda answer", 160 + 48, t.said.answer + 48, 32);
+        expect_mac(&t, "rueda answer", 192 + 80, t.said.answer + 80, 32);
         const bool offered = cipher == PROOF_AES256GCM || cipher == PROOF_CHACHA20;
         assert_int_equal(proof_check_answer(&t.caller, &t.said),
                          offered ? PROOF_GOOD : PROOF_GARBAGE);
@@ -210,7 +218,7 @@ static void messages_cannot_stand_for_each_other(void **state)
     talk t = whole_talk(false);
     net_purpose seen;
     /* the host's MAC sent back as the caller's */
-    memcpy(t.said.finish, t.said.answer + 48, PROOF_MAC);
+    memcpy(t.said.finish, t.said.answer + 80, PROOF_MAC);
     assert_int_equal(proof_check_finish(&t.host, &t.said), PROOF_WRONG_KEY);
     /* a hello sent back as an answer, and the other way round */
     t = whole_talk(false);
@@ -227,14 +235,14 @@ static void messages_cannot_stand_for_each_other(void **state)
 static void recorded_messages_prove_nothing(void **state)
 {
     (void)state;
-    static const uint8_t fresh[PROOF_NONCE] = {9};
+    static const proof_chance fresh = {.nonce = {9}};
     /* to the host, which answers with another nonce now */
     talk t = whole_talk(false);
-    proof_make_answer(&t.host, true, fresh, &t.said);
+    proof_make_answer(&t.host, true, &fresh, &t.said);
     assert_int_equal(proof_check_finish(&t.host, &t.said), PROOF_WRONG_KEY);
     /* to the caller, whose hello has another nonce now */
     t = whole_talk(false);
-    proof_make_hello(&t.caller, &t.purpose, true, fresh, &t.said);
+    proof_make_hello(&t.caller, &t.purpose, true, &fresh, &t.said);
     assert_int_equal(proof_check_answer(&t.caller, &t.said), PROOF_WRONG_KEY);
 }
 
@@ -255,44 +263,92 @@ static void strangers_are_known_by_their_first_bytes(void **state)
                          bytes < PROOF_PREFIX ? PROOF_GOOD : PROOF_WRONG_VERSION);
 }
 
+static proof_session session_of(const talk *t, bool is_host)
+{
+    proof_session session;
+    assert_true(proof_derive(is_host ? &t->host : &t->caller, &t->said,
+                             is_host ? &chance_b : &chance_a, is_host, &session));
+    return session;
+}
+
+/* The hash over the label, all that was said and the secret of X25519, calculated in one piece. */
+static void expect_keys(const talk *t, uint8_t keys[64])
+{
+    uint8_t covered[16 + sizeof t->said + 32] = "rueda session";
+    memcpy(covered + 16, &t->said, sizeof t->said);
+    assert_int_equal(
+        crypto_scalarmult(covered + 16 + sizeof t->said, chance_a.secret, t->said.answer + 48), 0);
+    crypto_generichash(keys, 64, covered, sizeof covered, t->host.key, NET_KEY_BYTES);
+}
+
 static void sessions_follow_from_all_that_was_said(void **state)
 {
     (void)state;
     const talk t = whole_talk(true);
-    proof_session caller, host, other;
     uint8_t keys[64];
-    proof_derive(&t.caller, &t.said, &caller);
-    proof_derive(&t.host, &t.said, &host);
+    const proof_session caller = session_of(&t, false), host = session_of(&t, true);
     assert_int_equal(caller.cipher, PROOF_AES256GCM);
     assert_memory_equal(caller.to_host, host.to_host, NET_KEY_BYTES);
     assert_memory_equal(caller.to_caller, host.to_caller, NET_KEY_BYTES);
     assert_memory_not_equal(caller.to_host, caller.to_caller, NET_KEY_BYTES);
-    expect_mac(&t, "rueda session", sizeof t.said, keys, sizeof keys);
+    expect_keys(&t, keys);
     assert_memory_equal(caller.to_host, keys, 32);
     assert_memory_equal(caller.to_caller, keys + 32, 32);
     for (size_t i = 0; i < sizeof t.said; i++) {
         talk changed = t;
         ((uint8_t *)&changed.said)[i] ^= 1;
-        proof_derive(&changed.host, &changed.said, &other);
+        const proof_session other = session_of(&changed, true);
         assert_memory_not_equal(other.to_host, host.to_host, NET_KEY_BYTES);
     }
 }
 
-static void aes_is_chosen_where_both_have_it(void **state)
+/* Who has the job's key and all that was said, but neither secret, does not get the keys. */
+static void the_key_and_a_record_do_not_open_a_session(void **state)
 {
     (void)state;
-    for (int i = 0; i < 8; i++) {
-        const bool encrypt = i & 1, caller_has = i & 2, host_has = i & 4;
+    const talk t = whole_talk(true);
+    const proof_session session = session_of(&t, true);
+    proof_session guess;
+    for (uint8_t i = 0; i < 50; i++) {
+        const proof_chance other = {.secret = {i, 7}};
+        assert_true(proof_derive(&t.host, &t.said, &other, i % 2, &guess));
+        assert_memory_not_equal(guess.to_host, session.to_host, NET_KEY_BYTES);
+        assert_memory_not_equal(guess.to_caller, session.to_caller, NET_KEY_BYTES);
+    }
+}
+
+/* Points of X25519 with which every secret gives zero. */
+static void a_public_key_that_is_none_is_refused(void **state)
+{
+    (void)state;
+    talk t = whole_talk(false);
+    proof_session session;
+    memset(t.said.hello + 128, 0, 32);
+    assert_false(proof_derive(&t.host, &t.said, &chance_b, true, &session));
+    assert_true(proof_derive(&t.caller, &t.said, &chance_a, false, &session));
+    memset(t.said.answer + 48, 0, 32);
+    assert_false(proof_derive(&t.caller, &t.said, &chance_a, false, &session));
+}
+
+static void aes_is_chosen_where_both_have_it_and_a_key(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 16; i++) {
+        const bool encrypt = i & 1, caller_has = i & 2, host_has = i & 4, has_key = i & 8;
         talk t = start_talk(encrypt);
+        if (!has_key) {
+            memset(t.caller.key, 0, sizeof t.caller.key);
+            memset(t.host.key, 0, sizeof t.host.key);
+        }
         net_purpose seen;
-        proof_session session;
-        proof_make_hello(&t.caller, &t.purpose, caller_has, nonce_a, &t.said);
+        proof_make_hello(&t.caller, &t.purpose, caller_has, &chance_a, &t.said);
         assert_int_equal(proof_check_hello(&t.host, &t.said, &seen), PROOF_GOOD);
-        proof_make_answer(&t.host, host_has, nonce_b, &t.said);
+        proof_make_answer(&t.host, host_has, &chance_b, &t.said);
         assert_int_equal(proof_check_answer(&t.caller, &t.said), PROOF_GOOD);
-        proof_derive(&t.caller, &t.said, &session);
-        const proof_cipher sealed = caller_has && host_has ? PROOF_AES256GCM : PROOF_CHACHA20;
-        assert_int_equal(session.cipher, encrypt ? sealed : PROOF_PLAIN);
+        const proof_session session = session_of(&t, false);
+        const proof_cipher best = caller_has && host_has ? PROOF_AES256GCM : PROOF_CHACHA20;
+        assert_int_equal(session.cipher, has_key ? best : PROOF_PLAIN);
+        assert_int_equal(session.encrypts, encrypt);
     }
 }
 
@@ -310,7 +366,9 @@ int main(void)
         cmocka_unit_test(recorded_messages_prove_nothing),
         cmocka_unit_test(strangers_are_known_by_their_first_bytes),
         cmocka_unit_test(sessions_follow_from_all_that_was_said),
-        cmocka_unit_test(aes_is_chosen_where_both_have_it),
+        cmocka_unit_test(the_key_and_a_record_do_not_open_a_session),
+        cmocka_unit_test(a_public_key_that_is_none_is_refused),
+        cmocka_unit_test(aes_is_chosen_where_both_have_it_and_a_key),
     };
     return sodium_init() < 0 ? 1 : cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* record.c: authenticated encryption of one record, by libsodium. */
+/* record.c: authentication, and encryption where it is wanted, of one record, by libsodium. What is not
+ * encrypted is additional data of an empty message: AES-GCM then is GMAC. */
 #include "net/record.h"
 
 #include "net/bytes.h"
@@ -15,35 +16,66 @@ static_assert(RECORD_TAG == crypto_aead_chacha20poly1305_ietf_ABYTES, "ChaCha20 
 static_assert(NET_KEY_BYTES == crypto_aead_aes256gcm_KEYBYTES, "AES key");
 static_assert(NET_KEY_BYTES == crypto_aead_chacha20poly1305_ietf_KEYBYTES, "ChaCha20 key");
 
-void record_start(record_direction *d, proof_cipher cipher, const uint8_t key[NET_KEY_BYTES])
+static const char next_label[16] = "rueda next key";
+
+static void use_key(record_direction *d)
 {
-    *d = (record_direction){.cipher = cipher};
-    if (cipher == PROOF_AES256GCM)
-        crypto_aead_aes256gcm_beforenm(&d->aes, key);
-    else
-        memcpy(d->key, key, sizeof d->key);
+    d->moved = 0;
+    if (d->cipher == PROOF_AES256GCM)
+        crypto_aead_aes256gcm_beforenm(&d->aes, d->key);
 }
 
-static void make_nonce(const record_direction *d, uint8_t nonce[NONCE_BYTES])
+void record_start(record_direction *d, proof_cipher cipher, bool encrypts,
+                  const uint8_t key[NET_KEY_BYTES])
 {
-    memset(nonce, 0, NONCE_BYTES);
+    memset(d, 0, sizeof *d);
+    d->cipher = cipher;
+    d->encrypts = encrypts;
+    d->key_bytes = RECORD_KEY_BYTES;
+    memcpy(d->key, key, sizeof d->key);
+    use_key(d);
+}
+
+/* Both ends have counted the same bytes, so both change at the same record. */
+static void change_key(record_direction *d)
+{
+    uint8_t next[NET_KEY_BYTES];
+    crypto_generichash(next, sizeof next, (const uint8_t *)next_label, sizeof next_label, d->key,
+                       sizeof d->key);
+    memcpy(d->key, next, sizeof d->key);
+    sodium_memzero(next, sizeof next);
+    use_key(d);
+}
+
+static void count_record(record_direction *d, size_t bytes)
+{
+    d->count++;
+    d->moved += bytes;
+    if (d->moved >= d->key_bytes)
+        change_key(d);
+}
+
+static void make_nonce(const record_direction *d, size_t bytes, uint8_t nonce[NONCE_BYTES])
+{
     bytes_put64(nonce, d->count);
+    bytes_put32(nonce + 8, (uint32_t)bytes);
 }
 
-size_t record_seal(record_direction *d, const uint8_t *plain, size_t bytes, uint8_t *record)
+const uint8_t *record_seal(record_direction *d, const uint8_t *plain, size_t bytes, uint8_t *sealed,
+                           record_frame *frame)
 {
     uint8_t nonce[NONCE_BYTES];
-    make_nonce(d, nonce);
-    bytes_put32(record, (uint32_t)bytes);
-    uint8_t *sealed = record + RECORD_HEADER;
+    const size_t secret = d->encrypts ? bytes : 0, open = bytes - secret;
+    make_nonce(d, bytes, nonce);
+    bytes_put32(frame->header, (uint32_t)bytes);
     if (d->cipher == PROOF_AES256GCM)
-        crypto_aead_aes256gcm_encrypt_afternm(sealed, NULL, plain, bytes, record, RECORD_HEADER,
-                                              NULL, nonce, &d->aes);
+        crypto_aead_aes256gcm_encrypt_detached_afternm(sealed, frame->tag, NULL, plain, secret,
+                                                       plain, open, NULL, nonce, &d->aes);
     else
-        crypto_aead_chacha20poly1305_ietf_encrypt(sealed, NULL, plain, bytes, record, RECORD_HEADER,
-                                                  NULL, nonce, d->key);
-    d->count++;
-    return RECORD_HEADER + bytes + RECORD_TAG;
+        crypto_aead_chacha20poly1305_ietf_encrypt_detached(sealed, frame->tag, NULL, plain, secret,
+                                                           plain, open, NULL, nonce, d->key);
+    count_record(d, bytes);
+    return d->encrypts ? sealed : plain;
 }
 
 size_t record_length(const uint8_t header[RECORD_HEADER])
@@ -52,20 +84,20 @@ size_t record_length(const uint8_t header[RECORD_HEADER])
     return bytes <= RECORD_PLAIN ? bytes : 0;
 }
 
-bool record_open(record_direction *d, const uint8_t *record, uint8_t *plain)
+bool record_open(record_direction *d, const record_frame *frame, uint8_t *content)
 {
     uint8_t nonce[NONCE_BYTES];
-    make_nonce(d, nonce);
-    const uint8_t *sealed = record + RECORD_HEADER;
-    const size_t bytes = record_length(record) + RECORD_TAG;
+    const size_t bytes = record_length(frame->header);
+    const size_t secret = d->encrypts ? bytes : 0, open = bytes - secret;
+    make_nonce(d, bytes, nonce);
     const int result =
         d->cipher == PROOF_AES256GCM
-            ? crypto_aead_aes256gcm_decrypt_afternm(plain, NULL, NULL, sealed, bytes, record,
-                                                    RECORD_HEADER, nonce, &d->aes)
-            : crypto_aead_chacha20poly1305_ietf_decrypt(plain, NULL, NULL, sealed, bytes, record,
-                                                        RECORD_HEADER, nonce, d->key);
+            ? crypto_aead_aes256gcm_decrypt_detached_afternm(
+                  content, NULL, content, secret, frame->tag, content, open, nonce, &d->aes)
+            : crypto_aead_chacha20poly1305_ietf_decrypt_detached(
+                  content, NULL, content, secret, frame->tag, content, open, nonce, d->key);
     if (result != 0)
         return false;
-    d->count++;
+    count_record(d, bytes);
     return true;
 }

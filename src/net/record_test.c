@@ -1,4 +1,4 @@
-/* record_test.c: sealed records open once, in order, unaltered, and not otherwise. */
+/* record_test.c: records open once, in order, unaltered, and not otherwise, encrypted or only authenticated. */
 #include "net/bytes.h"
 #include "net/record.h"
 #include "net/testing.h"
@@ -9,130 +9,194 @@ static const uint8_t key[NET_KEY_BYTES] = {1, 2, 3}, other_key[NET_KEY_BYTES] = 
 static const size_t sizes[] = {1, 2, 15, 16, 17, 1000, RECORD_PLAIN - 1, RECORD_PLAIN};
 #define SIZES (sizeof sizes / sizeof sizes[0])
 
-static uint8_t plain[RECORD_PLAIN], opened[RECORD_PLAIN], record[RECORD_BYTES],
-    second[RECORD_BYTES];
+static uint8_t plain[RECORD_PLAIN], content[RECORD_PLAIN], second[RECORD_PLAIN];
+
+/* A cipher, and whether it encrypts or only authenticates. */
+typedef struct way {
+    proof_cipher cipher;
+    bool encrypts;
+} way;
 
 static bool has_cipher(proof_cipher cipher)
 {
     return cipher != PROOF_AES256GCM || crypto_aead_aes256gcm_is_available() == 1;
 }
 
-typedef void cipher_test(proof_cipher cipher);
-
-static void with_both(cipher_test *test)
+static void in_all_ways(void (*test)(way w))
 {
     for (size_t i = 0; i < sizeof plain; i++)
         plain[i] = (uint8_t)(i * 7 + i / 256);
     for (proof_cipher cipher = PROOF_AES256GCM; cipher <= PROOF_CHACHA20; cipher++) {
-        if (has_cipher(cipher))
-            test(cipher);
-        else
+        if (!has_cipher(cipher)) {
             print_message("this processor has no AES instructions: only ChaCha20 is tested\n");
+            continue;
+        }
+        test((way){cipher, false});
+        test((way){cipher, true});
     }
 }
 
-static void start(proof_cipher cipher, record_direction *out, record_direction *in)
+#define TEST_IN_ALL_WAYS(name, function)                                                           \
+    static void name(void **state)                                                                 \
+    {                                                                                              \
+        (void)state;                                                                               \
+        in_all_ways(function);                                                                     \
+    }
+
+static void start(way w, record_direction *out, record_direction *in)
 {
-    record_start(out, cipher, key);
-    record_start(in, cipher, key);
+    record_start(out, w.cipher, w.encrypts, key);
+    record_start(in, w.cipher, w.encrypts, key);
 }
 
-static void open_what_was_sealed(proof_cipher cipher)
+/* A record as it would have travelled, its content in `to`. */
+static record_frame seal_to(record_direction *d, size_t bytes, uint8_t *to)
+{
+    record_frame frame;
+    const uint8_t *travels = record_seal(d, plain, bytes, to, &frame);
+    assert_ptr_equal(travels, d->encrypts ? to : plain);
+    memmove(to, travels, bytes);
+    return frame;
+}
+
+static void open_what_was_sealed(way w)
 {
     record_direction out, in;
-    start(cipher, &out, &in);
+    start(w, &out, &in);
     for (size_t i = 0; i < SIZES; i++) {
-        assert_int_equal(record_seal(&out, plain, sizes[i], record),
-                         RECORD_HEADER + sizes[i] + RECORD_TAG);
-        assert_int_equal(record_length(record), sizes[i]);
+        const record_frame frame = seal_to(&out, sizes[i], content);
+        assert_int_equal(record_length(frame.header), sizes[i]);
         if (sizes[i] >= 16)
-            assert_memory_not_equal(record + RECORD_HEADER, plain, 16);
-        memset(opened, 0, sizeof opened);
-        assert_true(record_open(&in, record, opened));
-        assert_memory_equal(opened, plain, sizes[i]);
+            assert_int_equal(memcmp(content, plain, 16) != 0, w.encrypts);
+        assert_true(record_open(&in, &frame, content));
+        assert_memory_equal(content, plain, sizes[i]);
     }
 }
+TEST_IN_ALL_WAYS(records_open_again, open_what_was_sealed)
 
-static void records_open_again(void **state)
-{
-    (void)state;
-    with_both(open_what_was_sealed);
-}
-
-static void seal_in_place(proof_cipher cipher)
+static void seal_in_place(way w)
 {
     record_direction out, in;
-    start(cipher, &out, &in);
+    start(w, &out, &in);
     for (size_t i = 0; i < SIZES; i++) {
-        memcpy(record + RECORD_HEADER, plain, sizes[i]);
-        record_seal(&out, record + RECORD_HEADER, sizes[i], record);
-        assert_true(record_open(&in, record, record + RECORD_HEADER));
-        assert_memory_equal(record + RECORD_HEADER, plain, sizes[i]);
+        record_frame frame;
+        memcpy(content, plain, sizes[i]);
+        assert_ptr_equal(record_seal(&out, content, sizes[i], content, &frame), content);
+        assert_true(record_open(&in, &frame, content));
+        assert_memory_equal(content, plain, sizes[i]);
     }
 }
+TEST_IN_ALL_WAYS(records_are_sealed_and_opened_in_place, seal_in_place)
 
-static void records_are_sealed_and_opened_in_place(void **state)
-{
-    (void)state;
-    with_both(seal_in_place);
-}
+#define ALTERED 40
 
-static void alter_every_bit(proof_cipher cipher)
+static void alter_every_bit(way w)
 {
     record_direction out, in;
-    start(cipher, &out, &in);
-    const size_t bytes = record_seal(&out, plain, 40, record);
-    for (size_t bit = 0; bit < 8 * bytes; bit++) {
-        record[bit / 8] ^= (uint8_t)(1 << bit % 8);
-        assert_true(record_length(record) == 0 || !record_open(&in, record, opened));
-        record[bit / 8] ^= (uint8_t)(1 << bit % 8);
+    start(w, &out, &in);
+    const record_frame frame = seal_to(&out, ALTERED, second);
+    for (size_t bit = 0; bit < 8 * (sizeof frame + ALTERED); bit++) {
+        record_frame altered = frame;
+        const uint8_t flip = (uint8_t)(1 << bit % 8);
+        memcpy(content, second, ALTERED);
+        memset(content + ALTERED, 0, sizeof content - ALTERED);
+        if (bit / 8 < sizeof frame)
+            ((uint8_t *)&altered)[bit / 8] ^= flip;
+        else
+            content[bit / 8 - sizeof frame] ^= flip;
+        assert_true(record_length(altered.header) == 0 || !record_open(&in, &altered, content));
     }
-    assert_true(record_open(&in, record, opened)); /* the failures have changed nothing */
+    assert_true(record_open(&in, &frame, second)); /* the failures have not moved it on */
+    assert_memory_equal(second, plain, ALTERED);
 }
+TEST_IN_ALL_WAYS(no_bit_can_be_altered, alter_every_bit)
 
-static void no_bit_can_be_altered(void **state)
+static bool opens(record_direction *in, const record_frame *frame, const uint8_t *bytes)
 {
-    (void)state;
-    memset(record, 0, sizeof record);
-    with_both(alter_every_bit);
+    memcpy(content, bytes, 100);
+    return record_open(in, frame, content);
 }
 
-static void change_the_order(proof_cipher cipher)
+static void change_the_order(way w)
+{
+    static uint8_t first[100];
+    record_direction out, in;
+    start(w, &out, &in);
+    const record_frame a = seal_to(&out, 100, first), b = seal_to(&out, 100, second);
+    assert_memory_not_equal(a.tag, b.tag, RECORD_TAG); /* the same bytes look different */
+    assert_false(opens(&in, &b, second));
+    assert_true(opens(&in, &a, first));
+    assert_false(opens(&in, &a, first));
+    assert_true(opens(&in, &b, second));
+}
+TEST_IN_ALL_WAYS(records_cannot_be_repeated_dropped_or_swapped, change_the_order)
+
+static void use_another_key(way w)
 {
     record_direction out, in;
-    start(cipher, &out, &in);
-    record_seal(&out, plain, 100, record);
-    record_seal(&out, plain, 100, second);
-    assert_memory_not_equal(record, second, 100); /* the same bytes look different */
-    assert_false(record_open(&in, second, opened));
-    assert_true(record_open(&in, record, opened));
-    assert_false(record_open(&in, record, opened));
-    assert_true(record_open(&in, second, opened));
-}
-
-static void records_cannot_be_repeated_dropped_or_swapped(void **state)
-{
-    (void)state;
-    with_both(change_the_order);
-}
-
-static void use_another_key(proof_cipher cipher)
-{
-    record_direction out, in;
-    start(cipher, &out, &in);
-    record_start(&in, cipher, other_key);
-    record_seal(&out, plain, 100, record);
-    assert_false(record_open(&in, record, opened));
+    start(w, &out, &in);
+    record_start(&in, w.cipher, w.encrypts, other_key);
+    const record_frame frame = seal_to(&out, 100, second);
+    assert_false(opens(&in, &frame, second));
+    record_start(&in, w.cipher, !w.encrypts, key);
+    assert_false(opens(&in, &frame, second));
     if (!has_cipher(PROOF_AES256GCM))
         return;
-    record_start(&in, cipher == PROOF_AES256GCM ? PROOF_CHACHA20 : PROOF_AES256GCM, key);
-    assert_false(record_open(&in, record, opened));
+    record_start(&in, w.cipher == PROOF_AES256GCM ? PROOF_CHACHA20 : PROOF_AES256GCM, w.encrypts,
+                 key);
+    assert_false(opens(&in, &frame, second));
 }
+TEST_IN_ALL_WAYS(another_key_cipher_or_use_opens_nothing, use_another_key)
 
-static void another_key_or_cipher_opens_nothing(void **state)
+/* The tag is that of the standard over an empty message, so that other programs can check it. */
+static void what_is_authenticated_has_the_usual_tag(void **state)
 {
     (void)state;
-    with_both(use_another_key);
+    record_direction out;
+    record_frame frame;
+    uint8_t nonce[12] = {[8] = 100}, tag[RECORD_TAG];
+    record_start(&out, PROOF_CHACHA20, false, key);
+    for (uint8_t i = 0; i < 3; i++) {
+        nonce[0] = i;
+        record_seal(&out, plain, 100, content, &frame);
+        crypto_aead_chacha20poly1305_ietf_encrypt_detached(second, tag, NULL, NULL, 0, plain, 100,
+                                                           NULL, nonce, key);
+        assert_memory_equal(frame.tag, tag, sizeof tag);
+    }
+}
+
+static void change_keys(way w)
+{
+    record_direction out, in;
+    uint8_t expected[NET_KEY_BYTES], label[16] = "rueda next key";
+    start(w, &out, &in);
+    out.key_bytes = in.key_bytes = 250;
+    memcpy(expected, key, sizeof expected);
+    for (int i = 1; i <= 21; i++) {
+        const record_frame frame = seal_to(&out, 100, second);
+        assert_true(opens(&in, &frame, second));
+        assert_memory_equal(content, plain, 100);
+        uint8_t last[NET_KEY_BYTES];
+        memcpy(last, expected, sizeof last);
+        if (i % 3 == 0) /* 100 and 200 bytes are not enough, 300 are */
+            crypto_generichash(expected, sizeof expected, label, sizeof label, last, sizeof last);
+        assert_memory_equal(out.key, expected, sizeof expected);
+        assert_memory_equal(in.key, expected, sizeof expected);
+    }
+    in.key_bytes = 10; /* who counts differently reads nothing more */
+    record_frame frame = seal_to(&out, 100, second);
+    assert_true(opens(&in, &frame, second));
+    frame = seal_to(&out, 100, second);
+    assert_false(opens(&in, &frame, second));
+}
+TEST_IN_ALL_WAYS(keys_change_after_their_bytes, change_keys)
+
+static void a_key_serves_for_64_gib(void **state)
+{
+    (void)state;
+    record_direction d;
+    record_start(&d, PROOF_CHACHA20, false, key);
+    assert_int_equal(d.key_bytes, UINT64_C(64) * 1024 * 1024 * 1024);
 }
 
 static void lengths_are_bounded(void **state)
@@ -153,7 +217,10 @@ int main(void)
         cmocka_unit_test(records_are_sealed_and_opened_in_place),
         cmocka_unit_test(no_bit_can_be_altered),
         cmocka_unit_test(records_cannot_be_repeated_dropped_or_swapped),
-        cmocka_unit_test(another_key_or_cipher_opens_nothing),
+        cmocka_unit_test(another_key_cipher_or_use_opens_nothing),
+        cmocka_unit_test(what_is_authenticated_has_the_usual_tag),
+        cmocka_unit_test(keys_change_after_their_bytes),
+        cmocka_unit_test(a_key_serves_for_64_gib),
         cmocka_unit_test(lengths_are_bounded),
     };
     return sodium_init() < 0 ? 1 : cmocka_run_group_tests(tests, NULL, NULL);

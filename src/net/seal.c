@@ -1,6 +1,10 @@
-/* seal.c: buffers between the records and the socket. One record waits at most on the way out, so what
- * is taken from the caller is bounded; on the way in records are opened straight into the caller's
- * memory where they fit. */
+/* seal.c: records between the caller's memory and the socket.
+ *
+ * Out: what is only authenticated goes to the socket from where it lies; small parts are gathered first.
+ * What the socket does not take of a record waits here, so that the caller's memory is free: one record at
+ * most. In: a record is received where the caller wants it if it fits there, and handed over when its tag
+ * is right; one that has not come whole by the end of the call waits here.
+ */
 #include "net/seal.h"
 
 #include "net/record.h"
@@ -10,20 +14,36 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define ARRIVED_BYTES (2 * RECORD_BYTES)
+#define GATHER_BYTES 16384 /* parts from this size on are sent from where they lie */
 
 /* Bytes from … to of a buffer. */
 typedef struct range {
     size_t from, to;
 } range;
 
-struct seal {
+/* The record that is arriving. One call to the system brings the rest of its content, its tag, and the
+ * header of the next. */
+typedef struct arrival {
+    size_t bytes;   /* of content; 0: between two records, the next header is not complete */
+    size_t content; /* how much of it has come */
+    size_t edge;    /* how much of `around` has come */
+    uint8_t around[RECORD_TAG + RECORD_HEADER]; /* the tag, and the next header */
+    record_frame frame;
+} arrival;
+
+/* What is kept out of core dumps. */
+typedef struct seal_keys {
     record_direction out, in;
-    range waiting; /* of `outgoing`: sealed, not sent */
-    range arrived; /* of `incoming`: received, not opened */
-    range opened;  /* of `incoming`: opened in place, not delivered; lies before `arrived` */
+} seal_keys;
+
+struct seal {
+    seal_keys *keys;
+    range waiting; /* of `outgoing`: what the socket did not take of a record */
+    range opened;  /* of `incoming`: genuine, not delivered */
+    arrival now;
+    bool broken; /* something was not genuine */
     uint8_t outgoing[RECORD_BYTES];
-    uint8_t incoming[ARRIVED_BYTES];
+    uint8_t incoming[RECORD_PLAIN];
 };
 
 static size_t length(range r)
@@ -33,13 +53,22 @@ static size_t length(range r)
 
 seal *seal_make(const proof_session *session, bool is_host)
 {
+    const uint8_t *out = is_host ? session->to_caller : session->to_host;
+    const uint8_t *in = is_host ? session->to_host : session->to_caller;
     void *memory;
     if (posix_memalign(&memory, OS_CACHE_LINE, sizeof(seal)) != 0)
         return NULL;
     seal *s = memory;
-    s->waiting = s->arrived = s->opened = (range){0, 0};
-    record_start(&s->out, session->cipher, is_host ? session->to_caller : session->to_host);
-    record_start(&s->in, session->cipher, is_host ? session->to_host : session->to_caller);
+    s->keys = os_secret_alloc(sizeof *s->keys);
+    if (s->keys == NULL) {
+        free(s);
+        return NULL;
+    }
+    s->waiting = s->opened = (range){0, 0};
+    s->now = (arrival){.edge = RECORD_TAG}; /* as behind a record */
+    s->broken = false;
+    record_start(&s->keys->out, session->cipher, session->encrypts, out);
+    record_start(&s->keys->in, session->cipher, session->encrypts, in);
     return s;
 }
 
@@ -47,8 +76,13 @@ void seal_free(seal *s)
 {
     if (s == NULL)
         return;
-    sodium_memzero(s, sizeof *s);
+    os_secret_free(s->keys, sizeof *s->keys);
     free(s);
+}
+
+void seal_limit_keys(seal *s, uint64_t key_bytes)
+{
+    s->keys->out.key_bytes = s->keys->in.key_bytes = key_bytes;
 }
 
 /* ---- Out ------------------------------------------------------------------------------------- */
@@ -58,17 +92,29 @@ bool seal_waits(const seal *s)
     return length(s->waiting) > 0;
 }
 
+/* Bytes that the socket took, 0: none now, -1 with errno. */
+static ssize_t give(int fd, struct iovec *parts, size_t count, int flags)
+{
+    const struct msghdr message = {.msg_iov = parts, .msg_iovlen = count};
+    for (;;) {
+        const ssize_t sent = sendmsg(fd, &message, flags | MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent >= 0)
+            return sent;
+        if (errno == EAGAIN || errno == EWOULDBLOCK)
+            return 0;
+        if (errno != EINTR)
+            return -1;
+    }
+}
+
 bool seal_push(seal *s, int fd)
 {
     while (seal_waits(s)) {
-        const ssize_t sent = send(fd, s->outgoing + s->waiting.from, length(s->waiting),
-                                  MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (sent > 0)
-            s->waiting.from += (size_t)sent;
-        else if (errno == EAGAIN || errno == EWOULDBLOCK)
-            return true;
-        else if (errno != EINTR)
-            return false;
+        struct iovec rest = {s->outgoing + s->waiting.from, length(s->waiting)};
+        const ssize_t sent = give(fd, &rest, 1, 0);
+        if (sent <= 0)
+            return sent == 0;
+        s->waiting.from += (size_t)sent;
     }
     return true;
 }
@@ -87,13 +133,13 @@ static void skip_empty(cursor *c)
     }
 }
 
-/* The next bytes for one record: the caller's own memory where a part suffices, otherwise gathered in
- * `room`. */
+/* The next bytes for one record: the caller's own memory where a part is large or the last, otherwise
+ * gathered in `room`, up to the next large part. */
 static const uint8_t *next_bytes(cursor *c, uint8_t *room, size_t *bytes)
 {
     const uint8_t *first = (const uint8_t *)c->part->iov_base + c->done;
     const size_t rest = c->part->iov_len - c->done;
-    if (rest >= RECORD_PLAIN || c->part + 1 == c->end) {
+    if (rest >= GATHER_BYTES || c->part + 1 == c->end) {
         *bytes = rest < RECORD_PLAIN ? rest : RECORD_PLAIN;
         c->done += *bytes;
         return first;
@@ -101,6 +147,8 @@ static const uint8_t *next_bytes(cursor *c, uint8_t *room, size_t *bytes)
     *bytes = 0;
     for (; c->part < c->end && *bytes < RECORD_PLAIN; skip_empty(c)) {
         size_t piece = c->part->iov_len - c->done;
+        if (piece >= GATHER_BYTES)
+            break;
         if (piece > RECORD_PLAIN - *bytes)
             piece = RECORD_PLAIN - *bytes;
         memcpy(room + *bytes, (const uint8_t *)c->part->iov_base + c->done, piece);
@@ -110,43 +158,72 @@ static const uint8_t *next_bytes(cursor *c, uint8_t *room, size_t *bytes)
     return room;
 }
 
+/* Lays what the socket did not take of a record into `outgoing`, at its place there. */
+static void keep_rest(seal *s, const record_frame *frame, const uint8_t *content, size_t bytes,
+                      size_t sent)
+{
+    uint8_t *own = s->outgoing + RECORD_HEADER;
+    const size_t skip = sent > RECORD_HEADER ? sent - RECORD_HEADER : 0;
+    if (content != own && skip < bytes)
+        memcpy(own + skip, content + skip, bytes - skip);
+    memcpy(s->outgoing, frame->header, RECORD_HEADER);
+    memcpy(own + bytes, frame->tag, RECORD_TAG);
+    s->waiting = (range){sent, RECORD_HEADER + bytes + RECORD_TAG};
+}
+
 ssize_t seal_send(seal *s, int fd, const struct iovec *parts, int count)
 {
     cursor c = {parts, parts + count, 0};
     size_t taken = 0;
     if (!seal_push(s, fd))
         return -1;
-    for (skip_empty(&c); c.part < c.end && !seal_waits(s); skip_empty(&c)) {
+    for (skip_empty(&c); c.part < c.end && !seal_waits(s);) {
         size_t bytes;
-        const uint8_t *plain = next_bytes(&c, s->outgoing + RECORD_HEADER, &bytes);
-        s->waiting = (range){0, record_seal(&s->out, plain, bytes, s->outgoing)};
-        taken += bytes;
-        if (!seal_push(s, fd))
+        record_frame frame;
+        uint8_t *room = s->outgoing + RECORD_HEADER;
+        const uint8_t *plain = next_bytes(&c, room, &bytes);
+        const uint8_t *content = record_seal(&s->keys->out, plain, bytes, room, &frame);
+        struct iovec record[3] = {
+            {frame.header, RECORD_HEADER}, {(void *)content, bytes}, {frame.tag, RECORD_TAG}};
+        skip_empty(&c);
+        const ssize_t sent = give(fd, record, 3, c.part < c.end ? MSG_MORE : 0);
+        if (sent < 0)
             return -1;
+        if ((size_t)sent < RECORD_HEADER + bytes + RECORD_TAG)
+            keep_rest(s, &frame, content, bytes, (size_t)sent);
+        taken += bytes;
     }
     return (ssize_t)taken;
 }
 
 /* ---- In -------------------------------------------------------------------------------------- */
 
-/* More bytes from the socket: 1 if some came, 0 if none now or no more (*ended), -1 with errno. */
-static int fetch(seal *s, int fd, bool *ended)
+/* More of the record, its content to `to`: 1 if something came, 0 if not now or never (*ended), -1 with
+ * errno. */
+static int fetch(arrival *a, int fd, uint8_t *to, bool *ended)
 {
-    if (s->arrived.from > 0) {
-        memmove(s->incoming, s->incoming + s->arrived.from, length(s->arrived));
-        s->arrived = (range){0, length(s->arrived)};
-    }
+    struct iovec parts[2] = {{to + a->content, a->bytes - a->content},
+                             {a->around + a->edge, sizeof a->around - a->edge}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
     ssize_t got;
     do
-        got =
-            recv(fd, s->incoming + s->arrived.to, sizeof s->incoming - s->arrived.to, MSG_DONTWAIT);
+        got = recvmsg(fd, &message, MSG_DONTWAIT);
     while (got < 0 && errno == EINTR);
     if (got > 0) {
-        s->arrived.to += (size_t)got;
+        const size_t content = (size_t)got < parts[0].iov_len ? (size_t)got : parts[0].iov_len;
+        a->content += content;
+        a->edge += (size_t)got - content;
         return 1;
     }
     *ended = got == 0;
     return got == 0 || errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -1;
+}
+
+static int break_off(seal *s)
+{
+    s->broken = true;
+    errno = EBADMSG;
+    return -1;
 }
 
 static size_t deliver_opened(seal *s, uint8_t *to, size_t room)
@@ -157,52 +234,62 @@ static size_t deliver_opened(seal *s, uint8_t *to, size_t room)
     return bytes;
 }
 
-/* Opens the next record, if all of it is there: 1; 0: it is not; -1: it is not genuine. */
-static int open_next(seal *s, uint8_t *to, size_t room, size_t *delivered)
+/* The record has come whole, its content to `at`: it is delivered, as far as there is room, if it is
+ * genuine. */
+static int open_record(seal *s, uint8_t *at, uint8_t *to, size_t room, size_t *delivered)
 {
-    *delivered = 0;
-    if (length(s->arrived) < RECORD_HEADER)
-        return 0;
-    uint8_t *record = s->incoming + s->arrived.from;
-    const size_t bytes = record_length(record);
-    if (bytes == 0)
-        return -1;
-    if (length(s->arrived) < RECORD_HEADER + bytes + RECORD_TAG)
-        return 0;
-    const bool fits = bytes <= room;
-    if (!record_open(&s->in, record, fits ? to : record + RECORD_HEADER))
-        return -1;
-    const size_t start = s->arrived.from + RECORD_HEADER;
-    s->arrived.from = start + bytes + RECORD_TAG;
-    if (fits) {
-        *delivered = bytes;
-    } else {
-        s->opened = (range){start, start + bytes};
+    arrival *a = &s->now;
+    const size_t bytes = a->bytes;
+    memcpy(a->frame.tag, a->around, RECORD_TAG);
+    if (!record_open(&s->keys->in, &a->frame, at))
+        return break_off(s);
+    a->bytes = a->content = 0;
+    *delivered = bytes;
+    if (at != to) {
+        s->opened = (range){0, bytes};
         *delivered = deliver_opened(s, to, room);
     }
     return 1;
 }
 
+/* One step: a header, or as much of a record as has come. A record that has no room behind others is left
+ * for the next call, which may bring more room. 1: there may be more, 0: not now, -1 with errno. */
+static int advance(seal *s, int fd, uint8_t *to, size_t room, bool behind, size_t *delivered,
+                   bool *ended)
+{
+    arrival *a = &s->now;
+    if (a->bytes == 0 && a->edge == sizeof a->around) {
+        memcpy(a->frame.header, a->around + RECORD_TAG, RECORD_HEADER);
+        a->bytes = record_length(a->frame.header);
+        a->edge = 0;
+    }
+    if (a->bytes == 0 && a->edge == 0)
+        return break_off(s); /* no record has such a length */
+    const bool begins = a->bytes > 0 && a->content == 0 && a->edge == 0;
+    if (begins && behind && a->bytes > room)
+        return 0;
+    uint8_t *at = begins && a->bytes <= room ? to : s->incoming;
+    const int result = fetch(a, fd, at, ended);
+    if (a->bytes > 0 && a->content == a->bytes && a->edge >= RECORD_TAG)
+        return open_record(s, at, to, room, delivered);
+    if (at == to)
+        memcpy(s->incoming, to, a->content); /* the next call may want it elsewhere */
+    return result;
+}
+
 ssize_t seal_receive(seal *s, int fd, uint8_t *to, size_t bytes, bool *ended)
 {
     size_t done = deliver_opened(s, to, bytes);
+    int result = 1;
     *ended = false;
-    while (done < bytes) {
-        size_t delivered;
-        int result = open_next(s, to + done, bytes - done, &delivered);
+    while (done < bytes && result > 0) {
+        size_t delivered = 0;
+        result = s->broken ? break_off(s)
+                           : advance(s, fd, to + done, bytes - done, done > 0, &delivered, ended);
         done += delivered;
-        if (result < 0)
-            errno = EBADMSG;
-        if (result == 0)
-            result = fetch(s, fd, ended);
-        if (result <= 0 && done > 0)
-            break; /* the next call finds the same again */
-        if (result < 0)
-            return -1;
-        if (result == 0)
-            break;
     }
-    if (done > 0)
-        *ended = false;
+    if (done == 0)
+        return result < 0 ? -1 : 0;
+    *ended = false; /* the next call finds the same again */
     return (ssize_t)done;
 }

@@ -1,4 +1,6 @@
-/* seal_test.c: a sealed stream between two ends, with somebody on the line who changes what passes. */
+/* seal_test.c: a stream of records between two ends, with somebody on the line who changes what passes;
+ * authenticated and encrypted, with both ciphers. */
+#include "base/dump_testing.h"
 #include "net/record.h"
 #include "net/testing.h"
 
@@ -15,9 +17,14 @@ typedef struct line {
         in[2]; /* near writes out[0], the test reads out[1]; it writes in[0], far reads in[1] */
 } line;
 
-static line make_line(proof_cipher cipher)
+/* What the tests are run with. */
+static proof_cipher cipher;
+static bool encrypts;
+
+static line make_line(void)
 {
-    const proof_session session = {.cipher = cipher, .to_host = {1}, .to_caller = {2}};
+    const proof_session session = {
+        .cipher = cipher, .encrypts = encrypts, .to_host = {1}, .to_caller = {2}};
     line l;
     l.near = seal_make(&session, false);
     l.far = seal_make(&session, true);
@@ -84,7 +91,7 @@ static void altered_bytes_break_the_stream(void **state)
         /* a greater length in the header is only found out when that much has come */
         if (at % SMALL_RECORD < 2)
             continue;
-        line l = make_line(PROOF_CHACHA20);
+        line l = make_line();
         uint8_t sealed[3 * SMALL_RECORD];
         seal_letters(&l, 3, sealed);
         sealed[at] ^= 0x80;
@@ -97,12 +104,13 @@ static void altered_bytes_break_the_stream(void **state)
 static void altered_lengths_break_the_stream(void **state)
 {
     (void)state;
-    static const uint8_t lengths[][2] = {{0, 0}, {SMALL - 1, 0}, {SMALL + 1, 0}, {1, 0}, {0, 0xff}};
+    static const uint8_t lengths[][3] = {
+        {0, 0, 0}, {SMALL - 1, 0, 0}, {SMALL + 1, 0, 0}, {1, 0, 0}, {1, 0, 1}};
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
-        line l = make_line(PROOF_CHACHA20);
+        line l = make_line();
         uint8_t sealed[2 * SMALL_RECORD];
         seal_letters(&l, 2, sealed);
-        memcpy(sealed, lengths[i], 2);
+        memcpy(sealed, lengths[i], 3);
         pass(&l, sealed, sizeof sealed);
         assert_breaks_after(&l, 0);
         close_line(&l);
@@ -117,7 +125,7 @@ static void records_out_of_order_break_the_stream(void **state)
     } table[] = {{{0, 2, 1, 3}, 1}, {{0, 0, 1, 2}, 1}, {{1, 2, 3, 0}, 0},
                  {{0, 1, 3, 3}, 2}, {{0, 1, 2, 2}, 3}, {{3, 2, 1, 0}, 0}};
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
-        line l = make_line(PROOF_CHACHA20);
+        line l = make_line();
         uint8_t sealed[4 * SMALL_RECORD];
         seal_letters(&l, 4, sealed);
         for (int r = 0; r < 4; r++)
@@ -130,7 +138,7 @@ static void records_out_of_order_break_the_stream(void **state)
 static void own_records_sent_back_break_the_stream(void **state)
 {
     (void)state;
-    line l = make_line(PROOF_CHACHA20);
+    line l = make_line();
     uint8_t sealed[SMALL_RECORD], got[SMALL];
     bool ended;
     seal_letters(&l, 1, sealed);
@@ -144,7 +152,7 @@ static void a_cut_record_is_never_delivered(void **state)
 {
     (void)state;
     for (size_t bytes = 0; bytes < SMALL_RECORD; bytes++) {
-        line l = make_line(PROOF_CHACHA20);
+        line l = make_line();
         uint8_t sealed[SMALL_RECORD], got[SMALL];
         bool ended = true;
         seal_letters(&l, 1, sealed);
@@ -162,7 +170,7 @@ static void a_cut_record_is_never_delivered(void **state)
 static void bytes_arrive_in_pieces(void **state)
 {
     (void)state;
-    line l = make_line(PROOF_CHACHA20);
+    line l = make_line();
     uint8_t sealed[5 * SMALL_RECORD], got[5 * SMALL];
     seal_letters(&l, 5, sealed);
     size_t passed = 0, done = 0;
@@ -203,7 +211,7 @@ static void parts_are_gathered(void **state)
     struct iovec parts[10];
     for (int i = 0; i < 10; i++)
         parts[i] = (struct iovec){plain + cuts[i], cuts[i + 1] - cuts[i]};
-    line l = make_line(PROOF_CHACHA20);
+    line l = make_line();
     size_t taken = 0, passed = 0, done = 0;
     struct iovec *first = parts;
     while (done < sizeof got) {
@@ -235,7 +243,7 @@ static void parts_are_gathered(void **state)
 static void nothing_is_sent_for_nothing(void **state)
 {
     (void)state;
-    line l = make_line(PROOF_CHACHA20);
+    line l = make_line();
     const struct iovec parts[2] = {{NULL, 0}, {NULL, 0}};
     assert_int_equal(seal_send(l.near, l.out[0], parts, 2), 0);
     assert_int_equal(seal_send(l.near, l.out[0], parts, 0), 0);
@@ -247,7 +255,7 @@ static void nothing_is_sent_for_nothing(void **state)
 static void one_record_waits_at_most(void **state)
 {
     (void)state;
-    line l = make_line(PROOF_CHACHA20);
+    line l = make_line();
     static uint8_t plain[1 << 22];
     const struct iovec part = {plain, sizeof plain};
     const ssize_t taken = seal_send(l.near, l.out[0], &part, 1);
@@ -260,9 +268,79 @@ static void one_record_waits_at_most(void **state)
     close_line(&l);
 }
 
-int main(void)
+/* Keys change on the way, at other places than records of the caller end. */
+static void streams_outlive_their_keys(void **state)
+{
+    (void)state;
+    static uint8_t plain[300 * 1000], got[sizeof plain], sealed[2 * sizeof plain];
+    line l = make_line();
+    seal_limit_keys(l.near, 5000);
+    seal_limit_keys(l.far, 5000);
+    for (size_t i = 0; i < sizeof plain; i++)
+        plain[i] = (uint8_t)(i * 17 + i / 253);
+    for (size_t done = 0, bytes; done < sizeof plain; done += bytes) {
+        bool ended;
+        bytes = (done * 7 + 1) % 3001;
+        bytes = bytes < sizeof plain - done ? bytes : sizeof plain - done;
+        if (bytes == 0)
+            bytes = 1;
+        send_text(&l, plain + done, bytes);
+        const ssize_t carried = read(l.out[1], sealed, sizeof sealed);
+        pass(&l, sealed, (size_t)carried);
+        assert_int_equal(seal_receive(l.far, l.in[1], got + done, sizeof got - done, &ended),
+                         bytes);
+    }
+    assert_memory_equal(got, plain, sizeof plain);
+    close_line(&l);
+}
+
+/* Of a record that is not genuine the caller gets nothing, also if it was received to its own memory. */
+static void a_large_record_is_delivered_whole_or_not_at_all(void **state)
+{
+    (void)state;
+    static uint8_t plain[RECORD_PLAIN], got[2 * RECORD_PLAIN], sealed[RECORD_BYTES];
+    for (int altered = 0; altered < 2; altered++) {
+        line l = make_line();
+        bool ended;
+        memset(plain, 5, sizeof plain);
+        send_text(&l, plain, sizeof plain);
+        assert_int_equal(read(l.out[1], sealed, sizeof sealed), sizeof sealed);
+        sealed[RECORD_HEADER + 40000] ^= (uint8_t)altered;
+        pass(&l, sealed, 50000);
+        assert_int_equal(seal_receive(l.far, l.in[1], got, sizeof got, &ended), 0);
+        pass(&l, sealed + 50000, sizeof sealed - 50000);
+        /* elsewhere than before, and with less room than the record needs */
+        const ssize_t first = seal_receive(l.far, l.in[1], got + 7, 1000, &ended);
+        assert_int_equal(first, altered ? -1 : 1000);
+        assert_int_equal(seal_receive(l.far, l.in[1], got + 1007, sizeof plain, &ended),
+                         altered ? -1 : (ssize_t)sizeof plain - 1000);
+        if (!altered)
+            assert_memory_equal(got + 7, plain, sizeof plain);
+        close_line(&l);
+    }
+}
+
+static void core_dumps_leave_keys_out(void **state)
+{
+    (void)state;
+    uint8_t masked[NET_KEY_BYTES];
+    proof_session *session = os_secret_alloc(sizeof *session);
+    assert_non_null(session);
+    *session = (proof_session){.cipher = cipher, .encrypts = encrypts};
+    randombytes_buf(session->to_host, NET_KEY_BYTES);
+    for (int i = 0; i < NET_KEY_BYTES; i++)
+        masked[i] = session->to_host[i] ^ DUMP_MASK;
+    seal *s = seal_make(session, false);
+    assert_non_null(s);
+    assert_false(dump_has(masked, sizeof masked));
+    seal_free(s);
+    os_secret_free(session, sizeof *session);
+}
+
+static int run_all(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(core_dumps_leave_keys_out),
         cmocka_unit_test(altered_bytes_break_the_stream),
         cmocka_unit_test(altered_lengths_break_the_stream),
         cmocka_unit_test(records_out_of_order_break_the_stream),
@@ -272,6 +350,20 @@ int main(void)
         cmocka_unit_test(parts_are_gathered),
         cmocka_unit_test(nothing_is_sent_for_nothing),
         cmocka_unit_test(one_record_waits_at_most),
+        cmocka_unit_test(streams_outlive_their_keys),
+        cmocka_unit_test(a_large_record_is_delivered_whole_or_not_at_all),
     };
-    return sodium_init() < 0 ? 1 : cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(void)
+{
+    int failed = sodium_init() < 0;
+    for (int way = 0; way < 4 && failed == 0; way++) {
+        cipher = way / 2 == 0 ? PROOF_CHACHA20 : PROOF_AES256GCM;
+        encrypts = way % 2 == 1;
+        if (cipher == PROOF_CHACHA20 || crypto_aead_aes256gcm_is_available() == 1)
+            failed += run_all();
+    }
+    return failed;
 }

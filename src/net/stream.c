@@ -1,10 +1,11 @@
-/* stream.c: the bytes of an open link. Without encryption a send or a receive is one system call on the
+/* stream.c: the bytes of an open link: by its seal, or, where there is no key, one system call on the
  * caller's own memory. */
 #include "net/link.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <linux/sockios.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -21,8 +22,19 @@ static ssize_t break_link(net_link *link, const char *why)
 /* As errno says. */
 static ssize_t fail_link(net_link *link)
 {
-    return break_link(link, errno == EBADMSG ? "what arrived is not what was sent: it was altered"
-                                             : strerror(errno));
+    char from[NET_TEXT], why[LINK_WHY];
+    if (errno != EBADMSG)
+        return break_link(link, strerror(errno));
+    link->altered = true;
+    snprintf(why, sizeof why,
+             "what arrived from %s is not what was sent: it was altered on the way",
+             net_format(&link->peer, from));
+    return break_link(link, why);
+}
+
+bool net_link_altered(const net_link *link)
+{
+    return link->altered;
 }
 
 ssize_t net_link_send(net_link *link, const struct iovec *parts, int count)
@@ -99,5 +111,9 @@ bool net_link_flushed(net_link *link)
         return true;
     if (link->seal != NULL && seal_waits(link->seal))
         return false;
-    return ioctl(link->fd, SIOCOUTQ, &waiting) != 0 || waiting == 0;
+    if (ioctl(link->fd, SIOCOUTQ, &waiting) != 0 || waiting == 0)
+        return true;
+    /* what a connection that was reset did not get counts as waiting for ever */
+    struct pollfd p = {link->fd, 0, 0};
+    return poll(&p, 1, 0) == 1 && (p.revents & (POLLERR | POLLHUP)) != 0;
 }

@@ -153,7 +153,7 @@ static inline void test_settle(net_door *door, uint64_t now_ns)
 static inline uint64_t test_sum(const net_refusals *r)
 {
     return r->wrong_key + r->wrong_job + r->wrong_generation + r->wrong_version + r->garbage +
-           r->slow + r->crowded + r->wrong_purpose;
+           r->slow + r->crowded + r->wrong_purpose + r->repeated;
 }
 
 #endif

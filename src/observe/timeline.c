@@ -10,7 +10,7 @@
 static void drain(timeline *t, bool last)
 {
     t->text.offset_ns = atomic_load_explicit(&t->offset_ns, memory_order_relaxed);
-    for (const note_head *note; (last || t->text.length < TIMELINE_TEXT_BYTES) &&
+    for (const note_head *note; (last || byte_queue_used(&t->text.text) < TIMELINE_TEXT_BYTES) &&
                                 (note = note_ring_peek(&t->ring)) != NULL;) {
         if (!timeline_text_add(&t->text, (const timeline_note *)note))
             atomic_fetch_add(&t->dropped, 1);
@@ -42,9 +42,10 @@ static void flush(timeline *t, bool last)
 {
     tell_dropped(t);
     rueda_status status = t->status;
-    if (status == RUEDA_OK && t->text.length > 0)
-        status = timeline_file_add(&t->file, t->text.text, t->text.length);
-    if (status == RUEDA_ERR_TIMEOUT && !last && t->text.length < TIMELINE_TEXT_BYTES)
+    if (status == RUEDA_OK && byte_queue_used(&t->text.text) > 0)
+        status = timeline_file_add(&t->file, (const char *)t->text.text.bytes, t->text.text.end);
+    if (status == RUEDA_ERR_TIMEOUT && !last &&
+        byte_queue_used(&t->text.text) < TIMELINE_TEXT_BYTES)
         return;
     if (status != RUEDA_OK)
         give_up(t, status);

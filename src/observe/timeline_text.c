@@ -41,13 +41,13 @@ void timeline_text_fini(timeline_text *t)
 {
     free_rows(t, true);
     free(t->rows);
-    free(t->text);
+    byte_queue_free(&t->text);
     *t = (timeline_text){0};
 }
 
 void timeline_text_clear(timeline_text *t)
 {
-    t->length = 0;
+    byte_queue_clear(&t->text);
     t->notes = 0;
 }
 
@@ -55,24 +55,19 @@ void timeline_text_clear(timeline_text *t)
 
 static bool make_room(timeline_text *t, size_t bytes)
 {
-    if (bytes <= t->capacity - t->length)
-        return true;
-    size_t capacity = t->capacity;
-    while (capacity - t->length < bytes)
-        capacity *= 2;
-    char *grown = realloc(t->text, capacity);
-    if (grown == NULL)
-        return false;
-    t->text = grown;
-    t->capacity = capacity;
-    return true;
+    return byte_queue_room(&t->text, bytes) != NULL;
+}
+
+/* The caller has made room. */
+static void put_bytes(timeline_text *t, const void *bytes, size_t count)
+{
+    memcpy(t->text.bytes + t->text.end, bytes, count);
+    t->text.end += count;
 }
 
 static void put(timeline_text *t, const char *text)
 {
-    const size_t length = strlen(text);
-    memcpy(t->text + t->length, text, length);
-    t->length += length;
+    put_bytes(t, text, strlen(text));
 }
 
 static void put_number(timeline_text *t, uint64_t number)
@@ -82,8 +77,7 @@ static void put_number(timeline_text *t, uint64_t number)
     do
         digits[--used] = (char)('0' + number % 10);
     while ((number /= 10) > 0);
-    memcpy(t->text + t->length, digits + used, sizeof digits - used);
-    t->length += sizeof digits - used;
+    put_bytes(t, digits + used, sizeof digits - used);
 }
 
 static void put_signed(timeline_text *t, int64_t number)
@@ -133,12 +127,11 @@ static void put_escaped(timeline_text *t, const char *text, size_t length)
             put(t, "\xef\xbf\xbd");
             taken = 1;
         } else if (*c < ' ') {
-            t->length += (size_t)sprintf(t->text + t->length, "\\u%04x", *c);
+            t->text.end += (size_t)sprintf((char *)t->text.bytes + t->text.end, "\\u%04x", *c);
         } else {
             if (*c == '"' || *c == '\\')
-                t->text[t->length++] = '\\';
-            memcpy(t->text + t->length, c, taken);
-            t->length += taken;
+                put(t, "\\");
+            put_bytes(t, c, taken);
         }
     }
 }
@@ -146,14 +139,14 @@ static void put_escaped(timeline_text *t, const char *text, size_t length)
 static void put_upper(timeline_text *t, const char *text)
 {
     for (const char *c = text; *c != '\0'; c++)
-        t->text[t->length++] = (char)(*c >= 'a' && *c <= 'z' ? *c - 'a' + 'A' : *c);
+        t->text.bytes[t->text.end++] = (uint8_t)(*c >= 'a' && *c <= 'z' ? *c - 'a' + 'A' : *c);
 }
 
 /* ---- Events ---------------------------------------------------------------------------------- */
 
 static void begin_line(timeline_text *t, uint32_t pid, const char *phase)
 {
-    if (t->length > 0)
+    if (byte_queue_used(&t->text) > 0)
         put(t, ",\n");
     put(t, "{\"pid\": ");
     put_number(t, pid);
@@ -238,10 +231,9 @@ static void introduce(timeline_text *t, const timeline_row *row)
 
 rueda_status timeline_text_init(timeline_text *t, int rank, uint64_t start_ns)
 {
-    *t = (timeline_text){.rank = rank, .start_ns = start_ns, .capacity = TEXT_START};
-    t->text = malloc(t->capacity);
+    *t = (timeline_text){.rank = rank, .start_ns = start_ns};
     t->rows = calloc(BUCKETS, sizeof(timeline_row *));
-    if (t->text == NULL || t->rows == NULL) {
+    if (!make_room(t, TEXT_START) || t->rows == NULL) {
         timeline_text_fini(t);
         return status_fail(RUEDA_ERR_MEMORY, "out of memory for a timeline");
     }

@@ -7,6 +7,7 @@
 #ifndef RUEDA_OBSERVE_TIMELINE_TEXT_H
 #define RUEDA_OBSERVE_TIMELINE_TEXT_H
 
+#include "base/byte_queue.h"
 #include "base/status.h"
 #include "observe/note_ring.h"
 
@@ -44,9 +45,8 @@ typedef struct timeline_note {
 typedef struct timeline_row timeline_row; /* a tensor */
 
 typedef struct timeline_text {
-    char *text; /* lines with ",\n" between them */
-    size_t length, capacity;
-    uint64_t notes; /* in it */
+    byte_queue text; /* lines with ",\n" between them */
+    uint64_t notes;  /* in it */
     int rank;
     int64_t offset_ns;
     uint64_t start_ns; /* what was before it is left out, or cut */

@@ -94,10 +94,10 @@ static timeline_text new_text(void)
 /* The text as the array it is a part of. */
 static check_timeline parse(const timeline_text *t)
 {
-    char *whole = malloc(t->length + 8);
+    char *whole = malloc(byte_queue_used(&t->text) + 8);
     whole[0] = '[';
-    memcpy(whole + 1, t->text, t->length);
-    memcpy(whole + 1 + t->length, "]", 2);
+    memcpy(whole + 1, t->text.bytes, t->text.end);
+    memcpy(whole + 1 + t->text.end, "]", 2);
     check_timeline parsed;
     assert_true(check_parse(&parsed, whole));
     return parsed;
@@ -272,7 +272,7 @@ static void names_that_never_come_again_are_forgotten(void **state)
         assert_true(t.row_count <= TIMELINE_NAMES_MAX);
     }
     timeline_text_close(&t, 9000); /* what was open is remembered */
-    assert_non_null(memmem(t.text, t.length, "RUEDA_PENDING", 13));
+    assert_non_null(memmem(t.text.bytes, t.text.end, "RUEDA_PENDING", 13));
     timeline_text_fini(&t);
 }
 

@@ -79,15 +79,29 @@ static void prove_allreduce(plan_algorithm algorithm, unsigned ranks)
     }
 }
 
-static void prove_broadcast(plan_algorithm algorithm, unsigned ranks)
+static bool has_root(plan_collective collective)
 {
+    return collective == PLAN_BROADCAST || collective == PLAN_REDUCE_TO_ROOT ||
+           collective == PLAN_GATHER || collective == PLAN_SCATTER;
+}
+
+static void prove_rooted(plan_collective collective, plan_algorithm algorithm, unsigned ranks)
+{
+    const bool reduces = collective == PLAN_REDUCE_TO_ROOT;
     for (unsigned root = 0; root < ranks; root++) {
-        plan_layout layout = {.ranks = (uint16_t)ranks, .root = (uint16_t)root};
         if (ranks > 9 && root != 0 && root != ranks / 2 && root != ranks - 1)
             continue;
-        assert_true(prove(PLAN_BROADCAST, algorithm, layout));
-        layout.mapped = true;
-        assert_true(prove(PLAN_BROADCAST, algorithm, layout));
+        if (reduces && ranks > 9 && root != ranks / 2)
+            continue; /* each takes long */
+        for (unsigned v = 0; v < (reduces ? 8 : 2); v++) {
+            plan_layout layout = {.ranks = (uint16_t)ranks,
+                                  .root = (uint16_t)root,
+                                  .mapped = v & 1,
+                                  .prescaled = v & 2,
+                                  .small = v & 4};
+            if (!layout.small || algorithm == PLAN_ALGORITHM_DIRECT)
+                assert_true(prove(collective, algorithm, layout));
+        }
     }
 }
 
@@ -109,8 +123,8 @@ static void prove_algorithm(plan_algorithm algorithm)
                 continue;
             if (collective == PLAN_ALLREDUCE)
                 prove_allreduce(algorithm, ranks);
-            else if (collective == PLAN_BROADCAST)
-                prove_broadcast(algorithm, ranks);
+            else if (has_root(collective))
+                prove_rooted(collective, algorithm, ranks);
             else
                 prove_other(collective, algorithm, ranks);
         }
@@ -192,23 +206,29 @@ static void other_forms_move_little(void **state)
             }
 }
 
+static void check_order(plan_collective collective, plan_algorithm algorithm)
+{
+    unsigned service;
+    if (!plan_serves(algorithm, collective, &service) || !(service & PLAN_ONE_ORDER))
+        return;
+    for (unsigned ranks = 1; ranks <= MOST_RANKS; ranks++)
+        for (int small = 0; small < 2; small++) {
+            team t;
+            plan_layout layout = {.ranks = (uint16_t)ranks, .small = small};
+            layout.root = (uint16_t)(ranks / 2);
+            assert_true(team_build(&t, collective, algorithm, layout));
+            assert_true(plan_reduces_in_one_order(t.plans));
+            team_free(&t);
+        }
+}
+
 /* PLAN_ONE_ORDER is true of those that claim it. */
 static void orders_are_as_claimed(void **state)
 {
     (void)state;
     for (int a = 1; a < PLAN_ALGORITHM_COUNT; a++) {
-        unsigned service;
-        if (!plan_serves((plan_algorithm)a, PLAN_ALLREDUCE, &service) ||
-            !(service & PLAN_ONE_ORDER))
-            continue;
-        for (unsigned ranks = 1; ranks <= MOST_RANKS; ranks++)
-            for (int small = 0; small < 2; small++) {
-                team t;
-                plan_layout layout = {.ranks = (uint16_t)ranks, .small = small};
-                assert_true(team_build(&t, PLAN_ALLREDUCE, (plan_algorithm)a, layout));
-                assert_true(plan_reduces_in_one_order(t.plans));
-                team_free(&t);
-            }
+        check_order(PLAN_ALLREDUCE, (plan_algorithm)a);
+        check_order(PLAN_REDUCE_TO_ROOT, (plan_algorithm)a);
     }
 }
 
@@ -223,11 +243,11 @@ static void ring_has_many_orders(void **state)
 }
 
 /* The most common plan of all is as short as it can be. */
-static void two_ranks_take_eight_steps(void **state)
+static void two_ranks_take_ten_steps(void **state)
 {
     (void)state;
-    static const uint8_t KINDS[] = {PLAN_COPY, PLAN_AWAIT, PLAN_REDUCE, PLAN_COPY,
-                                    PLAN_COPY, PLAN_AWAIT, PLAN_COPY,   PLAN_PUBLISH};
+    static const uint8_t KINDS[] = {PLAN_ENTER, PLAN_COPY,  PLAN_AWAIT, PLAN_REDUCE,  PLAN_COPY,
+                                    PLAN_COPY,  PLAN_AWAIT, PLAN_COPY,  PLAN_PUBLISH, PLAN_LEAVE};
     team t;
     assert_true(team_build(&t, PLAN_ALLREDUCE, PLAN_ALGORITHM_DIRECT, (plan_layout){.ranks = 2}));
     for (unsigned r = 0; r < 2; r++) {
@@ -257,6 +277,8 @@ static void what_cannot_be_served_is_refused(void **state)
     refuse(PLAN_ALLREDUCE, PLAN_ALGORITHM_DIRECT, (plan_layout){.ranks = PLAN_MAX_RANKS + 1});
     refuse(PLAN_ALLREDUCE, PLAN_ALGORITHM_DIRECT, (plan_layout){.ranks = 2, .rank = 2});
     refuse(PLAN_BROADCAST, PLAN_ALGORITHM_TREE, (plan_layout){.ranks = 2, .root = 2});
+    refuse(PLAN_REDUCE_TO_ROOT, PLAN_ALGORITHM_TREE, (plan_layout){.ranks = 2, .root = 2});
+    refuse(PLAN_REDUCE_TO_ROOT, PLAN_ALGORITHM_DIRECT, (plan_layout){.ranks = 2, .adasum = true});
     refuse(PLAN_ALLREDUCE, PLAN_ALGORITHM_RING, (plan_layout){.ranks = 2, .adasum = true});
     refuse(PLAN_ALLREDUCE, PLAN_ALGORITHM_HIERARCHICAL,
            (plan_layout){.ranks = 3, .host_of = SPLIT, .adasum = true});
@@ -300,7 +322,7 @@ int main(void)
         cmocka_unit_test(other_forms_move_little),
         cmocka_unit_test(orders_are_as_claimed),
         cmocka_unit_test(ring_has_many_orders),
-        cmocka_unit_test(two_ranks_take_eight_steps),
+        cmocka_unit_test(two_ranks_take_ten_steps),
         cmocka_unit_test(what_cannot_be_served_is_refused),
         cmocka_unit_test(long_rings_are_proved),
     };

@@ -73,8 +73,7 @@ void builder_chunks(builder *b, uint32_t chunks)
 
 bool builder_same_host(const builder *b, unsigned q)
 {
-    const uint16_t *host_of = b->plan->layout.host_of;
-    return !host_of || host_of[q] == host_of[b->rank];
+    return plan_same_host(b->plan, q, b->rank);
 }
 
 /* ---- Phases ---------------------------------------------------------------------------------- */
@@ -140,6 +139,12 @@ void builder_read_by(builder *b, unsigned q)
     b->marks[q] |= BUILDER_READS_SLOTS;
 }
 
+void builder_reached(builder *b, plan_buffer buffer)
+{
+    b->reached_in = b->reached_in || buffer == PLAN_IN;
+    b->reached_out = b->reached_out || buffer == PLAN_OUT;
+}
+
 /* ---- Steps ----------------------------------------------------------------------------------- */
 
 void builder_copy(builder *b, plan_operand dst, plan_operand a, unsigned flags)
@@ -177,6 +182,14 @@ void builder_dot(builder *b, plan_operand dst, plan_operand lower, plan_operand 
 {
     draft(b, (plan_step){
                  .kind = PLAN_DOT, .flags = (uint8_t)flags, .dst = dst, .a = lower, .b = upper});
+}
+
+void builder_start_sums(builder *b, unsigned parity)
+{
+    if (b->open)
+        draft(b, (plan_step){.kind = PLAN_START_SUMS, .dst = own(b, PLAN_SUMS, parity)});
+    else
+        b->starts_sums = true;
 }
 
 void builder_weigh(builder *b, unsigned first, unsigned middle, unsigned end, unsigned parity)
@@ -217,29 +230,68 @@ void builder_reduce_in_order(builder *b, plan_operand out, plan_operand own_part
 
 /* ---- The end --------------------------------------------------------------------------------- */
 
-static void note_use(plan *p, const plan_step *step, const plan_operand *operand)
+/* Whether a step writes what peers of this host may read: they may still do so for the operation before. */
+static bool writes_for_peers(const builder *b, const plan_step *step)
 {
-    bool message = builder_is_message(step);
-    if (operand->buffer == PLAN_WORK)
-        p->uses_work = true;
-    if (operand->buffer != PLAN_NONE && operand->rank != p->layout.rank && !message &&
-        step->kind != PLAN_WEIGH)
-        p->uses_peers = true;
-    p->uses_peers = p->uses_peers || step->kind == PLAN_AWAIT;
-    p->uses_messages = p->uses_messages || message;
+    bool slot = step->dst.buffer == PLAN_SLOT && step->dst.rank == b->rank;
+    return slot || step->kind == PLAN_START_SUMS || step->kind == PLAN_ADDRESSES;
+}
+
+static bool has_neighbour(const builder *b)
+{
+    for (unsigned q = 0; q < b->ranks; q++)
+        if (q != b->rank && builder_same_host(b, q))
+            return true;
+    return false;
+}
+
+static unsigned list_entry(const builder *b, plan_step entry[3])
+{
+    const plan *p = b->plan;
+    plan_operand in = b->reached_in ? own(b, PLAN_IN, 0) : nothing();
+    plan_operand out = b->reached_out ? own(b, PLAN_OUT, 0) : nothing();
+    unsigned count = 1; /* after ENTER */
+    if (b->reached_in || b->reached_out)
+        entry[count++] = (plan_step){.kind = PLAN_ADDRESSES, .dst = out, .a = in};
+    if (b->starts_sums)
+        entry[count++] = (plan_step){.kind = PLAN_START_SUMS, .dst = own(b, PLAN_SUMS, 0)};
+    bool enters = count > 1;
+    for (uint32_t i = 0; i < p->step_count && !enters; i++)
+        enters = writes_for_peers(b, &p->steps[i]);
+    if (enters && has_neighbour(b)) {
+        entry[0] = (plan_step){.kind = PLAN_ENTER};
+        return count;
+    }
+    memmove(entry, entry + 1, (count - 1) * sizeof *entry);
+    return count - 1;
+}
+
+/* Puts the steps of the entry before all others. */
+static void add_entry(builder *b)
+{
+    plan *p = b->plan;
+    plan_step entry[3];
+    const unsigned count = list_entry(b, entry);
+    for (unsigned i = 0; i < count; i++)
+        builder_emit(b, entry[i]);
+    if (b->failed || count == 0)
+        return; /* a barrier by messages has no entry, and perhaps no step at all */
+    memmove(p->steps + count, p->steps, (p->step_count - count) * sizeof *p->steps);
+    memcpy(p->steps, entry, count * sizeof *entry);
+    p->entry_count = count;
+    for (uint32_t i = 0; i < p->phase_count; i++)
+        p->phases[i].first += count;
 }
 
 plan *builder_finish(builder *b)
 {
     builder_close_phase(b);
+    add_entry(b);
+    builder_emit(b, (plan_step){.kind = PLAN_LEAVE});
     plan *p = b->failed ? NULL : b->plan;
     if (p) {
         b->plan = NULL;
-        for (uint32_t i = 0; i < p->step_count; i++) {
-            note_use(p, &p->steps[i], &p->steps[i].dst);
-            note_use(p, &p->steps[i], &p->steps[i].a);
-            note_use(p, &p->steps[i], &p->steps[i].b);
-        }
+        plan_derive(p);
     }
     builder_abandon(b);
     return p;

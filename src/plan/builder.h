@@ -1,11 +1,13 @@
 /* builder.h: how an algorithm writes its plan.
  *
- * Authors open phases and add data steps by stage; the builder adds every PUBLISH, AWAIT and FENCE.
+ * Authors open phases and add data steps by stage; the builder adds every PUBLISH, AWAIT and FENCE, and
+ * ENTER, ADDRESSES and LEAVE around them.
  * Invariant: authors never write an edge. What is derived follows from which memory a step names:
  *   a peer's memory        AWAIT(peer, 1) once per tick, stage and peer
  *   an own slot            AWAIT of its readers, unless later stages wait for them anyway
  *   a chunk in transfer    FENCE, and one FENCE at the end of a tick that has transfers
  *   the end of a tick      PUBLISH, in phases that publish
+ *   what peers may read    ENTER, before this rank writes its slots, sums or addresses
  * After a failure (no memory) every call does nothing and builder_finish returns NULL.
  */
 #ifndef RUEDA_PLAN_BUILDER_H
@@ -31,6 +33,8 @@ typedef struct builder {
     uint8_t stage;        /* of the steps added now */
     bool settled;         /* they need no AWAIT */
     bool failed, open;
+    bool reached_in, reached_out; /* see builder_reached */
+    bool starts_sums;             /* before the first phase, SUMS[0] */
     uint32_t step_capacity, phase_capacity;
 
     plan_phase phase;  /* the open one */
@@ -75,6 +79,10 @@ void builder_settled(builder *b, bool settled);
 /* In the open phase, rank q reads this rank's slots. Needed for a q whose slots this rank does not
  * read itself. */
 void builder_read_by(builder *b, unsigned q);
+/* Peers reach this rank's IN or OUT. */
+void builder_reached(builder *b, plan_buffer buffer);
+/* Before the first phase (SUMS[0] only), or in an open `once` phase. */
+void builder_start_sums(builder *b, unsigned parity);
 
 void builder_copy(builder *b, plan_operand dst, plan_operand a, unsigned flags);
 void builder_reduce(builder *b, plan_operand dst, plan_operand a, plan_operand other);
@@ -100,7 +108,7 @@ bool builder_same_host(const builder *b, unsigned q); /* q and this rank */
  * be), and the end of a phase. */
 void *builder_grow(builder *b, void *array, uint32_t count, uint32_t *capacity, size_t size);
 void builder_close_phase(builder *b);
-bool builder_is_message(const plan_step *step);
+void builder_emit(builder *b, plan_step step);
 
 static inline plan_operand at(plan_buffer buffer, unsigned rank, unsigned index)
 {

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-static void emit(builder *b, plan_step step)
+void builder_emit(builder *b, plan_step step)
 {
     plan *p = b->plan;
     p->steps = builder_grow(b, p->steps, p->step_count, &b->step_capacity, sizeof *p->steps);
@@ -14,17 +14,12 @@ static void emit(builder *b, plan_step step)
         p->steps[p->step_count++] = step;
 }
 
-bool builder_is_message(const plan_step *step)
-{
-    return step->kind == PLAN_SEND || step->kind == PLAN_RECV || step->kind == PLAN_RECV_REDUCE;
-}
-
 static void emit_await(builder *b, unsigned q, unsigned stage, unsigned lag)
 {
-    emit(b, (plan_step){.kind = PLAN_AWAIT,
-                        .stage = (uint8_t)stage,
-                        .peer = (uint16_t)q,
-                        .lag = (uint16_t)lag});
+    builder_emit(b, (plan_step){.kind = PLAN_AWAIT,
+                                .stage = (uint8_t)stage,
+                                .peer = (uint16_t)q,
+                                .lag = (uint16_t)lag});
 }
 
 static void await_once(builder *b, unsigned q, unsigned stage)
@@ -42,7 +37,7 @@ static void each_peer(builder *b, const plan_step *step,
                       void (*visit)(builder *b, unsigned q, unsigned stage))
 {
     const plan_operand *operands[] = {&step->dst, &step->a, &step->b};
-    if (builder_is_message(step) || step->zero)
+    if (plan_is_message(step) || step->zero)
         return;
     if (step->kind == PLAN_WEIGH) {
         for (unsigned q = step->a.rank; q < (unsigned)step->a.rank + step->lag; q++)
@@ -72,10 +67,10 @@ static void await_slot_readers(builder *b, unsigned stage)
             emit_await(b, q, stage, stage + PLAN_SLOTS - read_in);
 }
 
-/* Whether both name the same memory. Of allreduce and broadcast, the output may be the input. */
+/* Whether both name the same memory. */
 static bool same_memory(const builder *b, const plan_operand *x, const plan_operand *y)
 {
-    bool in_place = b->plan->collective == PLAN_ALLREDUCE || b->plan->collective == PLAN_BROADCAST;
+    bool in_place = plan_may_be_in_place(b->plan->collective);
     bool callers = (x->buffer == PLAN_IN || x->buffer == PLAN_OUT) &&
                    (y->buffer == PLAN_IN || y->buffer == PLAN_OUT);
     return x->buffer != PLAN_NONE && x->rank == y->rank && x->index == y->index &&
@@ -96,7 +91,7 @@ static bool in_transfer(const builder *b, const plan_operand *memory, unsigned s
 static void emit_fence(builder *b)
 {
     if (b->transfer_count)
-        emit(b, (plan_step){.kind = PLAN_FENCE});
+        builder_emit(b, (plan_step){.kind = PLAN_FENCE});
     b->transfer_count = 0;
     b->sums_in_transfer = false;
     memset(b->by_index, 0, sizeof b->by_index);
@@ -104,7 +99,7 @@ static void emit_fence(builder *b)
 
 static void fence_before(builder *b, const plan_step *step)
 {
-    bool sums = step->kind == PLAN_WEIGH || step->kind == PLAN_DOT;
+    bool sums = step->kind == PLAN_WEIGH || step->kind == PLAN_DOT || step->kind == PLAN_START_SUMS;
     if (in_transfer(b, &step->dst, step->stage, true) ||
         in_transfer(b, &step->a, step->stage, false) ||
         in_transfer(b, &step->b, step->stage, false) || (sums && b->sums_in_transfer))
@@ -135,8 +130,8 @@ static void emit_with_edges(builder *b, const plan_step *step, bool *slots_free)
     }
     plan_step final = *step;
     final.zero = 0;
-    emit(b, final);
-    if (!builder_is_message(step))
+    builder_emit(b, final);
+    if (!plan_is_message(step))
         return;
     if (step->kind != PLAN_RECV)
         note_transfer(b, &step->a, step->stage, false);
@@ -161,7 +156,7 @@ void builder_close_phase(builder *b)
             emit_with_edges(b, &b->drafts[i], slots_free);
     emit_fence(b);
     if (b->phase.publishes)
-        emit(b, (plan_step){.kind = PLAN_PUBLISH});
+        builder_emit(b, (plan_step){.kind = PLAN_PUBLISH});
     b->phase.count = p->step_count - b->phase.first;
     p->phases[p->phase_count++] = b->phase;
     b->draft_count = 0;

@@ -54,8 +54,10 @@ static bool is_by_rank(plan_collective collective, plan_buffer buffer)
 {
     switch (collective) {
     case PLAN_ALLGATHER:
+    case PLAN_GATHER:
         return buffer == PLAN_OUT;
     case PLAN_REDUCESCATTER:
+    case PLAN_SCATTER:
         return buffer == PLAN_IN || buffer == PLAN_WORK;
     case PLAN_ALLTOALL:
         return buffer == PLAN_IN || buffer == PLAN_OUT || buffer == PLAN_WORK;
@@ -64,12 +66,14 @@ static bool is_by_rank(plan_collective collective, plan_buffer buffer)
     }
 }
 
-static void rename_operand(const plan *p, plan_operand *operand, const uint16_t *order)
+/* ADDRESSES are those of a whole buffer, not of a chunk. */
+static void rename_operand(const plan *p, plan_kind kind, plan_operand *operand,
+                           const uint16_t *order)
 {
     if (operand->buffer == PLAN_NONE)
         return;
     operand->rank = order[operand->rank];
-    if (is_by_rank(p->collective, (plan_buffer)operand->buffer))
+    if (kind != PLAN_ADDRESSES && is_by_rank(p->collective, (plan_buffer)operand->buffer))
         operand->index = order[operand->index];
 }
 
@@ -81,11 +85,10 @@ void host_order_rename(plan *p, const plan_layout *layout, const uint16_t *order
     p->layout.root = layout->root;
     for (uint32_t i = 0; i < p->step_count; i++) {
         plan_step *step = &p->steps[i];
-        rename_operand(p, &step->dst, order);
-        rename_operand(p, &step->a, order);
-        rename_operand(p, &step->b, order);
-        if (step->kind == PLAN_SEND || step->kind == PLAN_RECV || step->kind == PLAN_RECV_REDUCE ||
-            step->kind == PLAN_AWAIT)
+        rename_operand(p, (plan_kind)step->kind, &step->dst, order);
+        rename_operand(p, (plan_kind)step->kind, &step->a, order);
+        rename_operand(p, (plan_kind)step->kind, &step->b, order);
+        if (plan_is_message(step) || step->kind == PLAN_AWAIT)
             step->peer = order[step->peer];
     }
 }

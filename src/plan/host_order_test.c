@@ -57,7 +57,7 @@ static void every_order_is_proved(void **state)
                     for (int prescaled = 0; prescaled < 2; prescaled++) {
                         plan_layout layout = {.ranks = (uint16_t)ranks, .prescaled = prescaled};
                         layout.host_of = spread_over_hosts(host_of, ranks, how);
-                        layout.root = c == PLAN_BROADCAST ? (uint16_t)(ranks - 2 + prescaled) : 0;
+                        layout.root = (uint16_t)(ranks - 2 + prescaled);
                         prove((plan_collective)c, (plan_algorithm)a, layout);
                     }
         }

@@ -11,10 +11,12 @@
     X(PEER)                                                                                        \
     X(LATER)                                                                                       \
     X(SOONER)                                                                                      \
+    X(WIDER)                                                                                       \
+    X(NARROWER)                                                                                    \
+    X(MIDDLE)                                                                                      \
     X(STAGE)                                                                                       \
     X(FLAG_PRE)                                                                                    \
     X(FLAG_POST)                                                                                   \
-    X(FLAG_START)                                                                                  \
     X(FLAG_ODD)                                                                                    \
     X(DST_INDEX) X(A_INDEX) X(B_INDEX) X(DST_RANK) X(A_RANK) X(B_RANK) X(A_BUFFER) X(DST_BUFFER)
 
@@ -52,8 +54,7 @@ static inline bool turn_buffer(plan_operand *o)
 
 static inline bool turn_peer(plan_step *s, const plan *p)
 {
-    bool has_peer = s->kind == PLAN_SEND || s->kind == PLAN_RECV || s->kind == PLAN_RECV_REDUCE ||
-                    s->kind == PLAN_AWAIT;
+    bool has_peer = plan_is_message(s) || s->kind == PLAN_AWAIT;
     do
         s->peer = (uint16_t)((s->peer + 1) % p->layout.ranks);
     while (s->peer == p->layout.rank);
@@ -69,6 +70,7 @@ static inline bool turn_flag(plan_step *s, unsigned kind, unsigned flag)
 /* Changes a step in place; false when the mutation does not apply. */
 static inline bool mutate_step(plan *p, const plan_phase *phase, plan_step *s, enum mutation m)
 {
+    const unsigned depth = phase ? phase->depth : 1;
     switch (m) {
     case PEER:
         return turn_peer(s, p);
@@ -78,15 +80,22 @@ static inline bool mutate_step(plan *p, const plan_phase *phase, plan_step *s, e
     case SOONER:
         s->lag--;
         return s->kind == PLAN_AWAIT;
+    case WIDER:
+        s->lag++;
+        return s->kind == PLAN_WEIGH;
+    case NARROWER:
+        s->lag--;
+        return s->kind == PLAN_WEIGH;
+    case MIDDLE: /* B_RANK goes up */
+        s->b.rank--;
+        return s->kind == PLAN_WEIGH;
     case STAGE:
-        s->stage = (uint8_t)((s->stage + 1) % phase->depth);
-        return phase->depth > 1 && s->kind != PLAN_FENCE && s->kind != PLAN_PUBLISH;
+        s->stage = (uint8_t)((s->stage + 1) % depth);
+        return depth > 1 && s->kind != PLAN_FENCE && s->kind != PLAN_PUBLISH;
     case FLAG_PRE:
         return turn_flag(s, PLAN_COPY, PLAN_PRESCALE) && p->layout.prescaled;
     case FLAG_POST:
         return turn_flag(s, PLAN_COPY, PLAN_POSTSCALE);
-    case FLAG_START:
-        return turn_flag(s, PLAN_DOT, PLAN_SUMS_START);
     case FLAG_ODD:
         return turn_flag(s, PLAN_DOT, PLAN_SUMS_ODD);
     case DST_INDEX:
@@ -110,44 +119,67 @@ static inline bool mutate_step(plan *p, const plan_phase *phase, plan_step *s, e
     }
 }
 
-static inline void remove_step(plan *p, uint32_t f, uint32_t i)
+/* The phase of a step; NULL: it is before the first or after the last one. */
+static inline plan_phase *phase_of(const plan *p, uint32_t i)
+{
+    for (uint32_t f = 0; f < p->phase_count; f++)
+        if (i >= p->phases[f].first && i < p->phases[f].first + p->phases[f].count)
+            return &p->phases[f];
+    return NULL;
+}
+
+/* The numbers of steps after the loss (-1) of step i, or after another one (1) behind it. */
+static inline void renumber(plan *p, uint32_t i, int change)
+{
+    plan_phase *phase = phase_of(p, i);
+    for (uint32_t f = 0; f < p->phase_count; f++)
+        if (p->phases[f].first > i)
+            p->phases[f].first += (uint32_t)change;
+    if (phase)
+        phase->count += (uint32_t)change;
+    else if (i < p->entry_count)
+        p->entry_count += (uint32_t)change;
+    p->step_count += (uint32_t)change;
+}
+
+static inline void remove_step(plan *p, uint32_t i)
 {
     memmove(&p->steps[i], &p->steps[i + 1], (p->step_count - i - 1) * sizeof *p->steps);
-    p->step_count--;
-    p->phases[f].count--;
-    for (uint32_t g = f + 1; g < p->phase_count; g++)
-        p->phases[g].first--;
+    renumber(p, i, -1);
 }
 
-static inline void repeat_step(plan *p, uint32_t f, uint32_t i)
+static inline void repeat_step(plan *p, uint32_t i)
 {
     memmove(&p->steps[i + 1], &p->steps[i], (p->step_count - i) * sizeof *p->steps);
-    p->step_count++;
-    p->phases[f].count++;
-    for (uint32_t g = f + 1; g < p->phase_count; g++)
-        p->phases[g].first++;
+    renumber(p, i, 1);
 }
 
-static inline bool mutate(plan *p, uint32_t f, uint32_t i, enum mutation m)
+/* With the step after it. Steps change phases only at the two ends of a plan. */
+static inline bool swap_with_next(plan *p, uint32_t i)
 {
-    plan_phase *phase = &p->phases[f];
-    if (m == DELETE) {
-        remove_step(p, f, i);
+    if (i + 1 == p->step_count)
+        return false;
+    const plan_phase *here = phase_of(p, i), *there = phase_of(p, i + 1);
+    const plan_step first = p->steps[i];
+    p->steps[i] = p->steps[i + 1];
+    p->steps[i + 1] = first;
+    return here == there || !here || !there;
+}
+
+static inline bool mutate(plan *p, uint32_t i, enum mutation m)
+{
+    switch (m) {
+    case DELETE:
+        remove_step(p, i);
         return true;
-    }
-    if (m == DUPLICATE) {
-        repeat_step(p, f, i);
+    case DUPLICATE:
+        repeat_step(p, i);
         return true;
+    case SWAP:
+        return swap_with_next(p, i);
+    default:
+        return mutate_step(p, phase_of(p, i), &p->steps[i], m);
     }
-    if (m == SWAP) {
-        plan_step first = p->steps[i];
-        if (i + 1 == phase->first + phase->count)
-            return false;
-        p->steps[i] = p->steps[i + 1];
-        p->steps[i + 1] = first;
-        return true;
-    }
-    return mutate_step(p, phase, &p->steps[i], m);
 }
 
 /* A deep copy with room for one more step. */

@@ -21,19 +21,26 @@ static const struct row {
     {PLAN_ALGORITHM_DIRECT, PLAN_BROADCAST, direct_broadcast, PLAN_ONE_HOST},
     {PLAN_ALGORITHM_DIRECT, PLAN_ALLTOALL, direct_alltoall, PLAN_ONE_HOST},
     {PLAN_ALGORITHM_DIRECT, PLAN_REDUCESCATTER, direct_reducescatter, PLAN_ONE_HOST},
+    {PLAN_ALGORITHM_DIRECT, PLAN_REDUCE_TO_ROOT, direct_reduce, PLAN_ONE_HOST | PLAN_ONE_ORDER},
+    {PLAN_ALGORITHM_DIRECT, PLAN_GATHER, direct_gather, PLAN_ONE_HOST},
+    {PLAN_ALGORITHM_DIRECT, PLAN_SCATTER, direct_scatter, PLAN_ONE_HOST},
     {PLAN_ALGORITHM_DIRECT, PLAN_BARRIER, direct_barrier, PLAN_ONE_HOST},
     {PLAN_ALGORITHM_RING, PLAN_ALLREDUCE, ring_allreduce, 0},
     {PLAN_ALGORITHM_RING, PLAN_ALLGATHER, ring_allgather, 0},
     {PLAN_ALGORITHM_RING, PLAN_REDUCESCATTER, ring_reducescatter, 0},
     {PLAN_ALGORITHM_RING, PLAN_BROADCAST, ring_broadcast, 0},
+    {PLAN_ALGORITHM_RING, PLAN_REDUCE_TO_ROOT, ring_reduce, 0},
     {PLAN_ALGORITHM_DOUBLING, PLAN_ALLREDUCE, doubling_allreduce,
      PLAN_FOR_LATENCY | PLAN_ONE_ORDER},
     {PLAN_ALGORITHM_DOUBLING, PLAN_BARRIER, doubling_barrier, 0},
     {PLAN_ALGORITHM_HALVING, PLAN_ALLREDUCE, halving_allreduce, PLAN_ONE_ORDER},
     {PLAN_ALGORITHM_TREE, PLAN_BROADCAST, tree_broadcast, PLAN_FOR_LATENCY},
+    {PLAN_ALGORITHM_TREE, PLAN_REDUCE_TO_ROOT, tree_reduce, PLAN_ONE_ORDER},
     {PLAN_ALGORITHM_BRUCK, PLAN_ALLGATHER, bruck_allgather, 0},
-    {PLAN_ALGORITHM_BRUCK, PLAN_ALLTOALL, bruck_alltoall, PLAN_FOR_LATENCY | PLAN_EQUAL_PARTS},
+    {PLAN_ALGORITHM_BRUCK, PLAN_ALLTOALL, bruck_alltoall, PLAN_FOR_LATENCY},
     {PLAN_ALGORITHM_PAIRWISE, PLAN_ALLTOALL, pairwise_alltoall, 0},
+    {PLAN_ALGORITHM_PAIRWISE, PLAN_GATHER, pairwise_gather, 0},
+    {PLAN_ALGORITHM_PAIRWISE, PLAN_SCATTER, pairwise_scatter, 0},
     {PLAN_ALGORITHM_ADASUM, PLAN_ALLREDUCE, adasum_allreduce, PLAN_PROJECTS | PLAN_ONE_ORDER},
     {PLAN_ALGORITHM_HIERARCHICAL, PLAN_ALLREDUCE, hierarchical_allreduce, PLAN_PROJECTS},
     {PLAN_ALGORITHM_NATIVE, PLAN_ALLREDUCE, native_allreduce, 0},
@@ -83,7 +90,8 @@ static const char *objection(const struct row *row, const plan_layout *layout)
 static void build_alone(builder *b)
 {
     plan_collective collective = b->plan->collective;
-    bool reduces = collective == PLAN_ALLREDUCE || collective == PLAN_REDUCESCATTER;
+    bool reduces = collective == PLAN_ALLREDUCE || collective == PLAN_REDUCESCATTER ||
+                   collective == PLAN_REDUCE_TO_ROOT;
     if (collective == PLAN_BARRIER)
         return;
     builder_chunks(b, 1);
@@ -92,10 +100,12 @@ static void build_alone(builder *b)
                  reduces ? PLAN_PRESCALE | PLAN_POSTSCALE : 0);
 }
 
+const char plan_no_memory[] = "out of memory";
+
 static plan *build(const struct row *row, const plan_layout *layout, const char **why)
 {
     builder *b = builder_start(row->collective, row->algorithm, layout);
-    *why = "out of memory";
+    *why = plan_no_memory;
     if (!b)
         return NULL;
     const char *refusal = NULL;
@@ -115,7 +125,7 @@ static plan *build(const struct row *row, const plan_layout *layout, const char 
 static plan *build_sorted(const struct row *row, const plan_layout *layout, const char **why)
 {
     uint16_t *order = calloc(2 * (size_t)layout->ranks, sizeof *order);
-    *why = "out of memory";
+    *why = plan_no_memory;
     if (!order)
         return NULL;
     host_order_find(layout, order);

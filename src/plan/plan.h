@@ -11,6 +11,9 @@
  *   allgather             IN chunk 0 is this rank's rows; OUT chunk c is rank c's rows
  *   reducescatter         IN and WORK chunk c are the rows of rank c; OUT chunk 0 this rank's rows
  *   alltoall              IN chunk d goes to rank d; OUT chunk s comes from rank s; WORK as IN
+ *   reduce                as allreduce, but the root alone has an OUT
+ *   gather                as allgather, but the root alone has an OUT
+ *   scatter               as reducescatter, but the root alone has IN and WORK
  *   barrier               no chunks
  * Pieces. A looping phase walks every chunk in pieces of equal length: piece i of a chunk is its
  * elements [i·m, (i+1)·m), where m follows at launch from the slot size and the phase's cells. All
@@ -23,21 +26,26 @@
  * a stage writes into a cell must be read before the piece PLAN_SLOTS further on comes: phases of at
  * least PLAN_SLOTS stages read it in the next stage.
  *
- * Ticks. A looping phase of `depth` stages over n pieces runs n + depth − 1 ticks (0 when n is 0); in
- * tick t a step of stage s works on piece t − s and is skipped when there is no such piece. Phases
+ * Ticks. A looping phase of `depth` stages over n ≥ 1 pieces (without an element there is no operation)
+ * runs n + depth − 1 ticks; in tick t a step of stage s works on piece t − s and is skipped when there is no such piece. Phases
  * marked `once` run exactly one tick, on piece 0 with the chunk as one whole. Steps run in their
  * order; only SEND and RECV overlap what follows them, until the next FENCE.
- * PUBLISH is the last step of a tick in phases that publish, and is never skipped: it tells the
- * peers of this host that all earlier steps of the tick are done. Ticks of publishing phases are
+ * PUBLISH is the last step of a tick in phases that publish, and is not skipped (but in the very last
+ * tick of a plan, where LEAVE follows and says more): it tells the peers of this host that all earlier
+ * steps of the tick are done. Ticks of publishing phases are
  * numbered through the whole plan (1, 2, …), alike on all ranks, because all ranks have the same
  * phases. AWAIT(peer, lag) in tick t goes on when the peer has published the tick that lies `lag`
  * before; a number below 1 is always there.
- * FENCE, like PUBLISH, is never skipped: at the end of a tick it also ends the transfers of the
- * stages that did run.
+ * FENCE is never skipped: at the end of a tick it also ends the transfers of the stages that did run.
+ *
+ * Beginning and end. The first `entry_count` steps run once, in their order, before the first phase:
+ * ENTER, ADDRESSES and START_SUMS. The last step is LEAVE, after the last phase. Operations follow each
+ * other on a channel and use the same slots, sums, addresses and flags: what a rank has of them is free
+ * for it when its peers have LEFT the operation before, and that is what ENTER waits for. So every plan
+ * that is proved is proved after every other one (docs/decisions/0015).
  *
  * Alike on all ranks: the list of phases with their depth, cells, once and publishes. Only the
  * steps inside differ. Steps of `once` phases never name SLOT.
- * Slots and SUMS of a rank are free at the start of a plan: no peer still reads them.
  */
 #ifndef RUEDA_PLAN_H
 #define RUEDA_PLAN_H
@@ -57,6 +65,9 @@
     X(BROADCAST, "broadcast")                                                                      \
     X(ALLTOALL, "alltoall")                                                                        \
     X(REDUCESCATTER, "reducescatter")                                                              \
+    X(REDUCE_TO_ROOT, "reduce")                                                                    \
+    X(GATHER, "gather")                                                                            \
+    X(SCATTER, "scatter")                                                                          \
     X(BARRIER, "barrier")
 
 typedef enum plan_collective {
@@ -88,11 +99,12 @@ typedef enum plan_buffer {
     PLAN_OUT,  /* the caller's output; may be the same memory as IN, at the same offsets */
     PLAN_WORK, /* private memory of the size of IN, undefined at the start */
     PLAN_SLOT, /* see Slots */
-    PLAN_SUMS, /* Adasum's {a·b, a·a, b·b, leaves} of every tensor; index 0 or 1, by level parity */
+    PLAN_SUMS, /* Adasum's {a·b, a·a, b·b, leaves' norms, leaves} of every tensor; index 0 or 1, by
+                  level parity */
 } plan_buffer;
 
 /* Memory of rank `rank` (index in the set). Of other ranks only SLOT and SUMS may be named, and, in
- * plans with `mapped`, IN and OUT. SUMS of a rank on another host is this rank's own copy of them,
+ * plans with `mapped`, the IN and OUT whose ADDRESSES they tell. SUMS of a rank on another host is this rank's own copy of them,
  * filled by a RECV of what that rank SENDs from its own; WEIGH reads it like any other. */
 typedef struct plan_operand {
     uint8_t buffer; /* plan_buffer */
@@ -113,11 +125,18 @@ typedef struct plan_operand {
  *   DOT          own SUMS += {a·b, a·a, b·b} per tensor, a from the lower block; if dst is given,
  *                dst ← the one of a, b that is a peer's
  *   WEIGH        coefficients ← Σ SUMS[a.index] of ranks a.rank … a.rank+lag−1, in order; the upper
- *                block starts at rank b.rank
+ *                block starts at rank b.rank. How many leaves a block stands for is taken from its
+ *                first rank's SUMS (a and b); a block of one rank is a leaf, and its norm tells. From
+ *                here on this rank carries the number of both
  *   COMBINE      dst ← ca·a + cb·b with WEIGH's coefficients
  *   COLL         all ranks together, in a `once` phase: the transport's own collective. allreduce: dst
- *                ← the reduction of all ranks' a; broadcast: dst ← the root's a (others have none). The
+ *                ← the reduction of all ranks' a; broadcast: dst ← the root's a, which is its dst (others have none). The
  *                verifier takes its result for granted, and that all ranks get the same bits
+ *   ENTER        wait until all other ranks of this host have LEFT the channel's operation before
+ *   ADDRESSES    tell the peers where this rank's IN (a) and OUT (dst) lie; without, they reach neither
+ *   START_SUMS   own SUMS[dst.index] ← zero products, and the leaves that this rank carries
+ *   LEAVE        wait until all that was sent has left this process, then tell the peers that this rank
+ *                has finished: it touches no slots, sums and addresses any more, neither its own nor theirs
  * In the list: kind, name when all operands are this rank's, name when one is a peer's (a COPY into
  * a peer's memory is called PUT). */
 #define PLAN_KIND_LIST(X)                                                                          \
@@ -132,7 +151,11 @@ typedef struct plan_operand {
     X(DOT, "DOT", "GET_DOT")                                                                       \
     X(WEIGH, "WEIGH", "WEIGH")                                                                     \
     X(COMBINE, "COMBINE", "GET_COMBINE")                                                           \
-    X(COLL, "COLL", "COLL")
+    X(COLL, "COLL", "COLL")                                                                        \
+    X(ENTER, "ENTER", "ENTER")                                                                     \
+    X(ADDRESSES, "ADDRESSES", "ADDRESSES")                                                         \
+    X(START_SUMS, "START_SUMS", "START_SUMS")                                                      \
+    X(LEAVE, "LEAVE", "LEAVE")
 
 typedef enum plan_kind {
 #define PLAN_KIND_ENUM(name, local, remote) PLAN_##name,
@@ -143,9 +166,7 @@ enum plan_flags {
     PLAN_PRESCALE = 1,      /* COPY: multiply by the prescale factor bound at launch */
     PLAN_POSTSCALE = 2,     /* COPY: multiply by the postscale factor bound at launch */
     PLAN_MESSAGE_FIRST = 4, /* RECV_REDUCE: the message is the left operand */
-    PLAN_SUMS_ODD = 8,      /* DOT: add to SUMS[1] instead of SUMS[0] */
-    PLAN_SUMS_START = 16    /* DOT: on piece 0, even an empty one, set the sums of all tensors to 0
-                               first; may be done as early as at the start of the phase */
+    PLAN_SUMS_ODD = 8       /* DOT: add to SUMS[1] instead of SUMS[0] */
 };
 
 typedef struct plan_step {
@@ -174,7 +195,7 @@ typedef struct plan_layout {
     uint16_t ranks, rank;
     const uint16_t *host_of; /* host number of each rank; NULL: all on one host. Ranks without
                                 shared memory count as hosts of their own */
-    uint16_t root;           /* broadcast */
+    uint16_t root;           /* broadcast, reduce, gather, scatter */
     bool adasum;             /* allreduce: combine by projection instead of a reduction */
     bool mapped;             /* IN and OUT of peers on the host can be reached */
     bool prescaled;          /* the prescale factor is not 1 */
@@ -186,21 +207,53 @@ typedef struct plan {
     plan_collective collective;
     plan_algorithm algorithm; /* never AUTO */
     plan_layout layout;       /* host_of points into the plan's own memory */
-    uint32_t chunks;          /* of IN (of OUT for allgather) */
+    uint32_t chunks;          /* of IN (of OUT for allgather and gather) */
     uint32_t phase_count, step_count;
+    uint32_t entry_count; /* steps before the first phase */
     plan_phase *phases;
     plan_step *steps;
-    bool uses_work;     /* some step names WORK */
-    bool uses_peers;    /* some step names a peer's memory, or AWAITs: needs shared memory */
-    bool uses_messages; /* some step SENDs or RECVs */
+
+    /* What others need to know of it, derived from its steps when it is built (see plan_derive). */
+    bool uses_work;        /* some step names WORK */
+    bool uses_messages;    /* some step SENDs or RECVs */
+    bool uses_collectives; /* some step is a COLL */
+    bool reached_in;       /* peers reach this rank's IN: its ADDRESSES are told */
+    bool reached_out;      /* peers reach, and may write, this rank's OUT */
+    bool
+        needs_equal_parts; /* alltoall: right only if all splits are alike; the same on all ranks */
 } plan;
 
 /* Builds the plan of layout->rank. Returns NULL and sets *why (static text) when the algorithm does
  * not serve this collective or layout ("bruck needs equal splits" is the caller's to know: see
- * plan_select). The caller frees it with plan_free. */
+ * plan_select), or to plan_no_memory. The caller frees it with plan_free. */
+extern const char plan_no_memory[];
 plan *plan_build(plan_collective collective, plan_algorithm algorithm, const plan_layout *layout,
                  const char **why);
 void plan_free(plan *p); /* NULL is allowed */
+
+/* Reads off the steps what `plan` says about them; plan_build has done it. */
+void plan_derive(plan *p);
+/* Chunks of IN, OUT or WORK with the same number here have the same length, on whichever ranks: rows of
+ * an allgather and splits of an alltoall may differ. */
+uint32_t plan_extent(const plan *p, const plan_operand *operand);
+/* Whether the output may be the input; elsewhere they have different sizes. */
+static inline bool plan_may_be_in_place(plan_collective collective)
+{
+    return collective == PLAN_ALLREDUCE || collective == PLAN_BROADCAST ||
+           collective == PLAN_REDUCE_TO_ROOT;
+}
+/* Whether `rank` has this buffer: with one root, some belong to it alone (see Chunks). */
+bool plan_has(const plan *p, plan_buffer buffer, unsigned rank);
+
+static inline bool plan_is_message(const plan_step *step)
+{
+    return step->kind == PLAN_SEND || step->kind == PLAN_RECV || step->kind == PLAN_RECV_REDUCE;
+}
+
+static inline bool plan_same_host(const plan *p, unsigned x, unsigned y)
+{
+    return !p->layout.host_of || p->layout.host_of[x] == p->layout.host_of[y];
+}
 
 /* What the choice of an algorithm depends on; the same on all ranks of a set. */
 typedef struct plan_choice {
@@ -212,8 +265,9 @@ typedef struct plan_choice {
     bool shared_memory; /* a transport with peer memory joins the ranks of a host */
     bool mapped;        /* IN and OUT of peers on the host can be reached */
     bool equal_parts;   /* alltoall: all splits alike */
-    bool deterministic; /* allreduce: by the tree of blocks.h, whatever the bytes and hosts */
-    bool native;        /* the transport has collectives of its own for these ranks */
+    bool
+        deterministic; /* allreduce, reduce: by the tree of blocks.h, whatever the bytes and hosts */
+    bool native;       /* the transport has collectives of its own for these ranks */
 } plan_choice;
 
 /* The table's answer: algorithm, and in *small whether to build it for latency. Total: there is an
@@ -238,15 +292,20 @@ typedef enum plan_check {
     PLAN_CHECK_LIST(PLAN_CHECK_ENUM)
 } plan_check;
 
+#define PLAN_VERDICT_TEXT 272 /* the words of a step, a reason, and where it does not hold */
+
 typedef struct plan_verdict {
     plan_check failed; /* PLAN_CHECK_OK: proved */
-    uint32_t pieces;   /* for this piece count */
+    bool
+        self_finishing; /* if proved: once a rank has ended, no other needs anybody's further step */
+    uint32_t pieces;    /* for this piece count */
     uint16_t rank;
     uint32_t step;
-    char text[240]; /* what is wrong, for people */
+    char text[PLAN_VERDICT_TEXT]; /* what is wrong, for people */
 } plan_verdict;
 
-/* Proves the plans of all ranks together, for the piece counts 0, 1, S−1, S, S+1 and 2S+1. */
+/* Proves the plans of all ranks together, after every other plan on the channel, for the piece counts 1,
+ * S−1, S, S+1 and 2S+1. */
 plan_verdict plan_verify(plan *const *plans);
 /* The same for one piece count. */
 plan_verdict plan_verify_pieces(plan *const *plans, uint32_t pieces);

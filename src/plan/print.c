@@ -54,13 +54,35 @@ static void say_two(words *w, const plan *p, const plan_operand *x, const char *
 
 static void say_dot(words *w, const plan *p, const plan_step *step)
 {
-    say(w, "sums[%d] %s ", step->flags & PLAN_SUMS_ODD ? 1 : 0,
-        step->flags & PLAN_SUMS_START ? "←" : "+←");
+    say(w, "sums[%d] +← ", step->flags & PLAN_SUMS_ODD ? 1 : 0);
     say_two(w, p, &step->a, "·", &step->b);
     if (step->dst.buffer != PLAN_NONE) {
         say(w, ", kept in ");
         say_operand(w, p, &step->dst);
     }
+}
+
+/* Whose leaves are counted, and whose sums carry their number: a leaf's own norm tells. */
+static void say_leaves(words *w, unsigned first, unsigned end)
+{
+    if (end - first == 1)
+        say(w, ", leaf %u", first);
+    else
+        say(w, ", leaves %u–%u by rank %u", first, end - 1, first);
+}
+
+static void say_weigh(words *w, const plan_step *step)
+{
+    const unsigned end = (unsigned)step->a.rank + step->lag;
+    say(w, "coefficients ← Σ sums[%u] of ranks %u–%u", step->a.index, step->a.rank, end - 1);
+    say_leaves(w, step->a.rank, step->b.rank);
+    say_leaves(w, step->b.rank, end);
+}
+
+static void say_addresses(words *w, const plan_step *step)
+{
+    const bool in = step->a.buffer == PLAN_IN, out = step->dst.buffer == PLAN_OUT;
+    say(w, "of %s%s%s", in ? "in" : "", in && out ? " and " : "", out ? "out" : "");
 }
 
 static void say_arithmetic(words *w, const plan *p, const plan_step *step)
@@ -104,8 +126,7 @@ void plan_describe_step(const plan *p, const plan_step *step, char text[PLAN_STE
         say(&w, "rank %u, %u tick%s back", step->peer, step->lag, step->lag == 1 ? "" : "s");
         break;
     case PLAN_WEIGH:
-        say(&w, "coefficients ← Σ sums[%u] of ranks %u–%u, upper from %u", step->a.index,
-            step->a.rank, step->a.rank + step->lag - 1, step->b.rank);
+        say_weigh(&w, step);
         break;
     case PLAN_COLL:
         say_operand(&w, p, &step->dst);
@@ -113,13 +134,32 @@ void plan_describe_step(const plan *p, const plan_step *step, char text[PLAN_STE
         say_operand(&w, p, &step->a);
         say(&w, ", by the transport");
         break;
+    case PLAN_ADDRESSES:
+        say_addresses(&w, step);
+        break;
+    case PLAN_START_SUMS:
+        say_operand(&w, p, &step->dst);
+        say(&w, " ← 0, and the leaves so far");
+        break;
     case PLAN_FENCE:
     case PLAN_PUBLISH:
+    case PLAN_ENTER:
+    case PLAN_LEAVE:
         text[--w.length] = '\0';
         break;
     default:
         say_arithmetic(&w, p, step);
     }
+}
+
+static void print_step(const plan *p, uint32_t i, bool staged, FILE *to)
+{
+    char text[PLAN_STEP_TEXT];
+    plan_describe_step(p, &p->steps[i], text);
+    if (staged)
+        fprintf(to, "%6u  stage %-3u %s\n", i, p->steps[i].stage, text);
+    else
+        fprintf(to, "%6u  %9s %s\n", i, "", text);
 }
 
 static void print_phase(const plan *p, uint32_t number, FILE *to)
@@ -134,13 +174,8 @@ static void print_phase(const plan *p, uint32_t number, FILE *to)
         fprintf(to, ", slots of %u cell%s", phase->cells, phase->cells == 1 ? "" : "s");
     fprintf(to, "\n");
     for (uint32_t i = phase->first; i < phase->first + phase->count; i++) {
-        char text[PLAN_STEP_TEXT];
         bool always = p->steps[i].kind == PLAN_PUBLISH || p->steps[i].kind == PLAN_FENCE;
-        plan_describe_step(p, &p->steps[i], text);
-        if (phase->depth > 1 && !always)
-            fprintf(to, "%6u  stage %-3u %s\n", i, p->steps[i].stage, text);
-        else
-            fprintf(to, "%6u  %9s %s\n", i, "", text);
+        print_step(p, i, phase->depth > 1 && !always, to);
     }
 }
 
@@ -149,6 +184,12 @@ void plan_print(const plan *p, FILE *to)
     fprintf(to, "rank %u of %u: %s by %s, %u chunk%s, %u step%s\n", p->layout.rank, p->layout.ranks,
             plan_collective_name(p->collective), plan_algorithm_name(p->algorithm), p->chunks,
             p->chunks == 1 ? "" : "s", p->step_count, p->step_count == 1 ? "" : "s");
+    if (p->entry_count > 0)
+        fprintf(to, "  at the beginning\n");
+    for (uint32_t i = 0; i < p->entry_count; i++)
+        print_step(p, i, false, to);
     for (uint32_t i = 0; i < p->phase_count; i++)
         print_phase(p, i, to);
+    fprintf(to, "  at the end\n");
+    print_step(p, p->step_count - 1, false, to);
 }

@@ -4,7 +4,7 @@
 
 #include "plan/plan.h"
 
-#define PLAN_STEP_TEXT 96 /* bytes that hold any step's words */
+#define PLAN_STEP_TEXT 128 /* bytes that hold any step's words */
 
 /* "GET_REDUCE out[1] ← in[1] ∘ rank 0 slot[1]" */
 void plan_describe_step(const plan *p, const plan_step *step, char text[PLAN_STEP_TEXT]);

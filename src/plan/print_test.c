@@ -40,12 +40,19 @@ static void steps_have_words(void **state)
     (void)state;
     team t;
     assert_true(team_build(&t, PLAN_ALLREDUCE, PLAN_ALGORITHM_DIRECT, (plan_layout){.ranks = 2}));
-    expect_text(t.plans[1], 0, "COPY slot[0] ← in[0] · prescale");
-    expect_text(t.plans[1], 1, "AWAIT rank 0, 1 tick back");
-    expect_text(t.plans[1], 2, "GET_REDUCE out[1] ← rank 0 slot[1] ∘ in[1]");
-    expect_text(t.plans[1], 3, "COPY out[1] ← out[1] · postscale");
-    expect_text(t.plans[1], 6, "GET out[0] ← rank 0 slot[0]");
-    expect_text(t.plans[1], 7, "PUBLISH");
+    expect_text(t.plans[1], 0, "ENTER");
+    expect_text(t.plans[1], 1, "COPY slot[0] ← in[0] · prescale");
+    expect_text(t.plans[1], 2, "AWAIT rank 0, 1 tick back");
+    expect_text(t.plans[1], 3, "GET_REDUCE out[1] ← rank 0 slot[1] ∘ in[1]");
+    expect_text(t.plans[1], 4, "COPY out[1] ← out[1] · postscale");
+    expect_text(t.plans[1], 7, "GET out[0] ← rank 0 slot[0]");
+    expect_text(t.plans[1], 8, "PUBLISH");
+    expect_text(t.plans[1], 9, "LEAVE");
+    team_free(&t);
+    assert_true(team_build(&t, PLAN_ALLREDUCE, PLAN_ALGORITHM_ADASUM,
+                           (plan_layout){.ranks = 2, .mapped = true}));
+    expect_text(t.plans[1], 1, "ADDRESSES of in and out");
+    expect_text(t.plans[1], 2, "START_SUMS sums[0] ← 0, and the leaves so far");
     team_free(&t);
 }
 

@@ -69,16 +69,16 @@ static void every_choice_can_be_built(void **state)
                 }
 }
 
-/* Whatever was fused with a tensor, a deterministic allreduce adds it up in the same order. */
-static void deterministic_means_one_order(void **state)
+/* Whatever was fused with a tensor, a deterministic reduction adds it up in the same order. */
+static void check_one_order(plan_collective collective)
 {
-    (void)state;
     for (unsigned ranks = 2; ranks <= 9; ranks++)
         for (int how = 0; how < HOST_LAYOUTS; how++)
             for (size_t i = 0; i < sizeof BYTES / sizeof *BYTES; i++) {
                 team t;
                 bool small;
-                plan_choice choice = {.ranks = (uint16_t)ranks,
+                plan_choice choice = {.collective = collective,
+                                      .ranks = (uint16_t)ranks,
                                       .bytes = BYTES[i],
                                       .hosts = (uint16_t)hosts_of(ranks, how),
                                       .shared_memory = true,
@@ -87,6 +87,13 @@ static void deterministic_means_one_order(void **state)
                 assert_true(plan_reduces_in_one_order(t.plans));
                 team_free(&t);
             }
+}
+
+static void deterministic_means_one_order(void **state)
+{
+    (void)state;
+    check_one_order(PLAN_ALLREDUCE);
+    check_one_order(PLAN_REDUCE_TO_ROOT);
 }
 
 static plan_algorithm choose(plan_collective collective, unsigned ranks, unsigned hosts,
@@ -115,6 +122,15 @@ static void size_and_place_decide(void **state)
     assert_int_equal(choose(PLAN_ALLREDUCE, 8, 8, 1 << 20, &small), PLAN_ALGORITHM_RING);
     assert_int_equal(choose(PLAN_ALLREDUCE, 1024, 1024, 1 << 30, &small), PLAN_ALGORITHM_HALVING);
     assert_int_equal(choose(PLAN_BROADCAST, 8, 8, 1024, &small), PLAN_ALGORITHM_TREE);
+    assert_int_equal(choose(PLAN_REDUCE_TO_ROOT, 8, 1, 4096, &small), PLAN_ALGORITHM_DIRECT);
+    assert_true(small);
+    assert_int_equal(choose(PLAN_REDUCE_TO_ROOT, 8, 1, 1 << 20, &small), PLAN_ALGORITHM_DIRECT);
+    assert_false(small);
+    assert_int_equal(choose(PLAN_REDUCE_TO_ROOT, 8, 2, 1024, &small), PLAN_ALGORITHM_TREE);
+    assert_int_equal(choose(PLAN_REDUCE_TO_ROOT, 8, 8, 1 << 20, &small), PLAN_ALGORITHM_RING);
+    assert_int_equal(choose(PLAN_GATHER, 8, 1, 1 << 20, &small), PLAN_ALGORITHM_DIRECT);
+    assert_int_equal(choose(PLAN_GATHER, 8, 2, 1024, &small), PLAN_ALGORITHM_PAIRWISE);
+    assert_int_equal(choose(PLAN_SCATTER, 8, 8, 1 << 20, &small), PLAN_ALGORITHM_PAIRWISE);
     assert_int_equal(choose(PLAN_BARRIER, 8, 2, 0, &small), PLAN_ALGORITHM_DOUBLING);
 }
 

@@ -30,6 +30,7 @@ static uint64_t least_of(const plan *p, uint64_t bytes)
     case PLAN_ALLREDUCE:
         return share(bytes, 2 * (ranks - 1), ranks);
     case PLAN_BROADCAST:
+    case PLAN_REDUCE_TO_ROOT:
         return ranks > 1 ? bytes : 0;
     case PLAN_BARRIER:
         return 0;

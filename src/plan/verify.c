@@ -99,7 +99,7 @@ static uint32_t published_ticks(const verifier *v)
     for (uint32_t i = 0; i < v->first->phase_count; i++) {
         const plan_phase *phase = &v->first->phases[i];
         if (phase->publishes)
-            ticks += phase->once ? 1 : v->pieces ? v->pieces + phase->depth - 1 : 0;
+            ticks += phase->once ? 1 : v->pieces + phase->depth - 1;
     }
     return ticks;
 }
@@ -153,6 +153,7 @@ static void place_actor(verifier *v, unsigned r, uint32_t ticks)
     x->out_span = v->aliased ? spans : spans + v->in_chunks;
     x->slot_span = spans + v->in_chunks + v->out_chunks;
     x->clock = clocks;
+    x->needs = v->needs + (size_t)r * v->ranks;
     x->tick_clocks = room(v, ticks, sizeof *x->tick_clocks);
     for (uint32_t t = 0; t < ticks && x->tick_clocks; t++)
         x->tick_clocks[t] = clocks + (size_t)(t + 1) * v->ranks;
@@ -176,6 +177,7 @@ static void prepare(verifier *v)
     v->memory = room(v, v->ranks * cells, sizeof *v->memory);
     v->clocks = room(v, (size_t)v->ranks * (ticks + 1) * v->ranks, sizeof *v->clocks);
     v->queues = room(v, (size_t)v->ranks * v->ranks, sizeof *v->queues);
+    v->needs = room(v, (size_t)v->ranks * v->ranks, sizeof *v->needs);
     v->seen = room(v, v->ranks, sizeof *v->seen);
     v->actors = room(v, v->ranks, sizeof *v->actors);
     place_sums(v);
@@ -201,8 +203,9 @@ static void clean_up(verifier *v)
     }
     free_transfers(v->spare_transfers);
     shapes_free(&v->shapes);
-    void *rooms[] = {v->reads, v->records, v->spans,     v->memory,  v->clocks, v->queues,
-                     v->seen,  v->actors,  v->sum_cells, v->mirrors, v->bits,   v->scratch_bits};
+    void *rooms[] = {v->reads,   v->records, v->spans,       v->needs,  v->memory,
+                     v->clocks,  v->queues,  v->seen,        v->actors, v->sum_cells,
+                     v->mirrors, v->bits,    v->scratch_bits};
     for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++)
         free(rooms[i]);
 }
@@ -222,6 +225,7 @@ static plan_verdict verify_once(plan *const *plans, uint32_t pieces, bool aliase
         verify_post(&v);
     if (!v.no_memory)
         *one_order = verify_same_order(&v);
+    v.data.self_finishing = !v.no_memory && verify_self_finishing(&v);
     bool no_memory = v.no_memory || v.shapes.no_memory;
     clean_up(&v);
     if (no_memory)
@@ -236,20 +240,17 @@ static plan_verdict check_bounds(plan *const *plans)
     return v.verdict;
 }
 
-/* The output may be the input for these two; elsewhere they have different sizes. */
-static bool may_alias(const plan *p)
-{
-    return p->collective == PLAN_ALLREDUCE || p->collective == PLAN_BROADCAST;
-}
-
 plan_verdict plan_verify_pieces(plan *const *plans, uint32_t pieces)
 {
     plan_verdict verdict = check_bounds(plans);
     bool unused;
     if (verdict.failed == PLAN_CHECK_OK)
         verdict = verify_once(plans, pieces, false, &unused);
-    if (verdict.failed == PLAN_CHECK_OK && may_alias(plans[0]))
-        verdict = verify_once(plans, pieces, true, &unused);
+    if (verdict.failed != PLAN_CHECK_OK || !plan_may_be_in_place(plans[0]->collective))
+        return verdict;
+    const bool self_finishing = verdict.self_finishing;
+    verdict = verify_once(plans, pieces, true, &unused);
+    verdict.self_finishing = verdict.self_finishing && self_finishing;
     return verdict;
 }
 
@@ -274,17 +275,16 @@ static uint32_t deepest(const plan *p)
 plan_verdict plan_verify(plan *const *plans)
 {
     const uint32_t deep = deepest(plans[0]) + PLAN_SLOTS + 1;
-    const uint32_t COUNTS[] = {0,
-                               1,
-                               PLAN_SLOTS - 1,
-                               PLAN_SLOTS,
-                               PLAN_SLOTS + 1,
+    const uint32_t COUNTS[] = {1, PLAN_SLOTS - 1, PLAN_SLOTS, PLAN_SLOTS + 1,
                                deep > 2 * PLAN_SLOTS + 1 ? deep : 2 * PLAN_SLOTS + 1};
     plan_verdict verdict = {0};
+    bool self_finishing = true;
     for (size_t i = 0; i < sizeof COUNTS / sizeof *COUNTS; i++) {
         verdict = plan_verify_pieces(plans, COUNTS[i]);
         if (verdict.failed != PLAN_CHECK_OK)
             return verdict;
+        self_finishing = self_finishing && verdict.self_finishing;
     }
+    verdict.self_finishing = self_finishing;
     return verdict;
 }

@@ -2,7 +2,9 @@
  *
  * plan_verify runs the plans of all ranks together on symbols instead of numbers: a cooperative
  * simulation in which a rank runs until it waits. What it proves holds for every timing, because
- * order is judged by happens-before (vector clocks), never by the order of the simulation.
+ * order is judged by happens-before (vector clocks), never by the order of the simulation. It also
+ * holds after every other plan on the channel: the peers are taken to read all of a rank's slots, sums
+ * and addresses until they have left the operation before.
  *   verify_bounds.c  what a single step may name
  *   verify_shape.c   expressions: what a piece of memory holds
  *   verify_race.c    who has seen what, and which accesses are not ordered
@@ -69,14 +71,22 @@ typedef struct cell {
     uint32_t reads;    /* list of reads since the last write; 0: none */
 } cell;
 
-/* Partial dot products of a rank. */
+/* Partial dot products of a rank, and the count of leaves that it carries. A count is known by the
+ * vector whose leaves were counted: its shape names each of them, once or as often as it was counted. */
 typedef struct sums {
     bool started, broken;
     uint32_t lower, upper; /* shapes */
+    uint32_t counted;      /* shape; 0: nothing has been counted */
     uint64_t *covered;     /* bit per (chunk, piece) */
 } sums;
 
 /* ---- The run --------------------------------------------------------------------------------- */
+
+/* The first epochs of every rank. */
+enum {
+    EPOCH_LEFT = 1, /* it has left the operation before */
+    EPOCH_CAME = 2  /* its caller has come to this one */
+};
 
 typedef struct read_record {
     uint32_t epoch, next;
@@ -113,13 +123,18 @@ typedef struct actor {
     uint32_t *clock;            /* per rank: the last epoch of it that happened before */
     uint32_t **tick_clocks;     /* per published tick: the clock then */
     cell *in, *out, *work, *slot;
+    cell address[2];   /* of IN and OUT, as ADDRESSES tells them */
+    bool owns_channel; /* knows that all others of its host have left the operation before */
     uint32_t in_span, out_span, slot_span;
     sums *own_sums;              /* two */
     uint32_t lower, upper;       /* coefficients of the last WEIGH; 0: none */
+    uint32_t counted;            /* the leaves that it has counted, see sums */
     transfer *flying;            /* started and not fenced */
     uint32_t unmatched;          /* of them */
     const plan_step *collective; /* the COLL it is in; NULL: none */
     bool collected;              /* all others are in theirs, and it is over */
+    bool entered;                /* the steps before the first phase are done */
+    uint32_t *needs;             /* per rank: the last epoch of it that this rank waits for */
     bool done;
 } actor;
 
@@ -144,7 +159,7 @@ typedef struct verifier {
     size_t words; /* of one coverage */
     uint32_t *clocks;
     uint32_t *spans; /* heads of span_record lists */
-    uint32_t span_count;
+    uint32_t *needs; /* [who waits][for whom] */
     read_record *reads;
     uint32_t read_count, read_capacity, free_read;
     span_record *records;
@@ -170,10 +185,15 @@ typedef struct place {
     cell *cell;
     uint32_t span;  /* 0: none */
     bool reachable; /* other ranks can touch it */
+    bool channels;  /* this rank's part of the channel: slots, sums, addresses */
 } place;
 
 place verify_find(verifier *v, const actor *x, const plan_operand *operand, uint32_t piece);
 void verify_access(verifier *v, actor *x, place where, bool write);
+/* The other ranks of its host have left the operation before. */
+void verify_enter(verifier *v, actor *x);
+/* Where a rank's ADDRESSES tell its IN or OUT. */
+place verify_find_address(verifier *v, const actor *x, const plan_operand *operand);
 /* The caller writes its memory: before it hands it over, and after it got it back. */
 void verify_caller_touches(verifier *v, actor *x);
 void verify_join_clock(const verifier *v, actor *x, const uint32_t *clock);
@@ -190,6 +210,8 @@ void verify_deliver(verifier *v, const transfer *from, const transfer *to, uint3
 bool verify_same_extent(const verifier *v, const transfer *from, const transfer *to);
 
 void verify_post(verifier *v);
+/* After a run: whether the end of any rank means that no other waits for anything any more. */
+bool verify_self_finishing(const verifier *v);
 /* After a run: whether all chunks were reduced in the same order. */
 bool verify_same_order(const verifier *v);
 /* Runs all ranks to their end. Needs memory from verify.c. */

@@ -2,7 +2,17 @@
  * Everything later relies on it: no index is checked twice. */
 #include "plan/verify.h"
 
-enum operand_use { ABSENT, SOURCE, TARGET, MAYBE_TARGET, MESSAGE_SOURCE, MESSAGE_TARGET };
+enum operand_use {
+    ABSENT,
+    SOURCE,
+    TARGET,
+    MAYBE_TARGET,
+    MESSAGE_SOURCE,
+    MESSAGE_TARGET,
+    MAYBE_IN,  /* this rank's whole buffer, or nothing */
+    MAYBE_OUT, /* */
+    OWN_SUMS
+};
 
 /* What each kind of step needs. */
 static const struct grammar {
@@ -17,30 +27,25 @@ static const struct grammar {
     [PLAN_FENCE] = {ABSENT, ABSENT, ABSENT, 0},
     [PLAN_PUBLISH] = {ABSENT, ABSENT, ABSENT, 0},
     [PLAN_AWAIT] = {ABSENT, ABSENT, ABSENT, 0},
-    [PLAN_DOT] = {MAYBE_TARGET, SOURCE, SOURCE, PLAN_SUMS_ODD | PLAN_SUMS_START},
+    [PLAN_DOT] = {MAYBE_TARGET, SOURCE, SOURCE, PLAN_SUMS_ODD},
     [PLAN_WEIGH] = {ABSENT, ABSENT, ABSENT, 0},
     [PLAN_COMBINE] = {TARGET, SOURCE, SOURCE, 0},
     [PLAN_COLL] = {TARGET, MESSAGE_SOURCE, ABSENT, 0},
+    [PLAN_ENTER] = {ABSENT, ABSENT, ABSENT, 0},
+    [PLAN_ADDRESSES] = {MAYBE_OUT, MAYBE_IN, ABSENT, 0},
+    [PLAN_START_SUMS] = {OWN_SUMS, ABSENT, ABSENT, 0},
+    [PLAN_LEAVE] = {ABSENT, ABSENT, ABSENT, 0},
 };
 
 uint32_t verify_chunks_of(const plan *p, plan_buffer buffer)
 {
-    bool one_in = p->collective == PLAN_ALLGATHER, one_out = p->collective == PLAN_REDUCESCATTER;
+    bool one_in = p->collective == PLAN_ALLGATHER || p->collective == PLAN_GATHER;
+    bool one_out = p->collective == PLAN_REDUCESCATTER || p->collective == PLAN_SCATTER;
     if (p->collective == PLAN_BARRIER)
         return 0;
     if (buffer == PLAN_OUT)
         return one_out ? 1 : p->chunks;
     return one_in ? 1 : p->chunks;
-}
-
-static bool same_host(const plan *p, unsigned x, unsigned y)
-{
-    return !p->layout.host_of || p->layout.host_of[x] == p->layout.host_of[y];
-}
-
-static bool is_message(const plan_step *step)
-{
-    return step->kind == PLAN_SEND || step->kind == PLAN_RECV || step->kind == PLAN_RECV_REDUCE;
 }
 
 /* ---- Operands -------------------------------------------------------------------------------- */
@@ -52,7 +57,7 @@ static const char *wrong_sums(const plan *p, const plan_step *step, const plan_o
         return "has no such sums";
     if (step->kind == PLAN_SEND)
         return operand->rank == p->layout.rank ? NULL : "sends sums that are not its own";
-    if (operand->rank != step->peer || same_host(p, operand->rank, p->layout.rank))
+    if (operand->rank != step->peer || plan_same_host(p, operand->rank, p->layout.rank))
         return "receives sums that are not the sender's";
     return NULL;
 }
@@ -61,9 +66,9 @@ static const char *wrong_peer(const plan *p, const plan_step *step, const plan_o
                               bool target)
 {
     bool callers = operand->buffer == PLAN_IN || operand->buffer == PLAN_OUT;
-    if (is_message(step))
+    if (plan_is_message(step))
         return "is a message and names a peer's memory";
-    if (!same_host(p, operand->rank, p->layout.rank))
+    if (!plan_same_host(p, operand->rank, p->layout.rank))
         return "names memory on another host";
     if (callers && !p->layout.mapped)
         return "names a peer's memory that is not mapped";
@@ -74,6 +79,24 @@ static const char *wrong_peer(const plan *p, const plan_step *step, const plan_o
     return NULL;
 }
 
+static bool is_own(const plan *p, const plan_operand *operand, plan_buffer buffer, uint32_t most)
+{
+    return operand->buffer == buffer && operand->rank == p->layout.rank && operand->index <= most;
+}
+
+/* Memory that is named as a whole. */
+static const char *wrong_whole(const plan *p, const plan_operand *operand, unsigned use)
+{
+    if (use == OWN_SUMS)
+        return is_own(p, operand, PLAN_SUMS, 1) ? NULL : "starts something else than its own sums";
+    if (operand->buffer == PLAN_NONE)
+        return NULL;
+    plan_buffer buffer = use == MAYBE_IN ? PLAN_IN : PLAN_OUT;
+    if (!plan_has(p, buffer, p->layout.rank))
+        return "tells the address of memory that only the root has";
+    return is_own(p, operand, buffer, 0) ? NULL : "tells addresses that are not its own";
+}
+
 static const char *wrong_operand(const plan *p, const plan_phase *phase, const plan_step *step,
                                  const plan_operand *operand, unsigned use)
 {
@@ -81,6 +104,8 @@ static const char *wrong_operand(const plan *p, const plan_phase *phase, const p
     bool message = use == MESSAGE_SOURCE || use == MESSAGE_TARGET;
     if (use == ABSENT)
         return operand->buffer == PLAN_NONE ? NULL : "has an operand too many";
+    if (use >= MAYBE_IN)
+        return wrong_whole(p, operand, use);
     if (operand->buffer == PLAN_NONE)
         return message || use == MAYBE_TARGET ? NULL : "lacks an operand";
     if (operand->rank >= p->layout.ranks)
@@ -89,6 +114,8 @@ static const char *wrong_operand(const plan *p, const plan_phase *phase, const p
         return message ? wrong_sums(p, step, operand) : "uses sums as data";
     if (operand->buffer > PLAN_SUMS)
         return "names a buffer that does not exist";
+    if (!plan_has(p, (plan_buffer)operand->buffer, operand->rank))
+        return "names memory that only the root has";
     if (target && operand->buffer == PLAN_IN)
         return "writes the input";
     if (operand->buffer == PLAN_SLOT && (phase->once || operand->index >= phase->cells))
@@ -107,7 +134,7 @@ static const char *wrong_await(const plan *p, const plan_phase *phase, const pla
 {
     if (step->peer >= p->layout.ranks || step->peer == p->layout.rank)
         return "waits for a rank that does not exist, or for itself";
-    if (!same_host(p, step->peer, p->layout.rank))
+    if (!plan_same_host(p, step->peer, p->layout.rank))
         return "waits for a rank on another host";
     if (step->lag < 1)
         return "waits for the tick that is running";
@@ -147,16 +174,34 @@ static const char *wrong_coll(const plan *p, const plan_phase *phase, const plan
     if (step->dst.rank != p->layout.rank || step->a.buffer == PLAN_SUMS ||
         (step->a.buffer != PLAN_NONE && step->a.rank != p->layout.rank))
         return "hands on memory that is not its own";
-    return (step->a.buffer != PLAN_NONE) == gives ? NULL : "gives something where it must not";
+    if (p->layout.packed && (step->dst.buffer != PLAN_WORK || step->a.buffer != PLAN_WORK))
+        return "hands on several tensors, which lie side by side in WORK alone";
+    if ((step->a.buffer != PLAN_NONE) != gives)
+        return "gives something where it must not";
+    if (p->collective == PLAN_BROADCAST && gives && step->a.buffer != step->dst.buffer)
+        return "must give what it has in the place where the others get it";
+    return NULL;
+}
+
+static const char *wrong_start(const plan_phase *phase)
+{
+    return !phase || phase->once ? NULL : "starts sums once for every piece";
+}
+
+static const char *wrong_addresses(const plan *p, const plan_step *step)
+{
+    if (!p->layout.mapped)
+        return "tells addresses of memory that is not mapped";
+    return step->a.buffer || step->dst.buffer ? NULL : "tells no address";
 }
 
 static const char *wrong_kind(const plan *p, const plan_phase *phase, const plan_step *step)
 {
-    bool projects =
-        step->kind == PLAN_DOT || step->kind == PLAN_COMBINE || step->kind == PLAN_WEIGH;
+    bool projects = step->kind == PLAN_DOT || step->kind == PLAN_COMBINE ||
+                    step->kind == PLAN_WEIGH || step->kind == PLAN_START_SUMS;
     if (projects && !p->layout.adasum)
         return "belongs to Adasum, the plan does not";
-    if (is_message(step) && (step->peer >= p->layout.ranks || step->peer == p->layout.rank))
+    if (plan_is_message(step) && (step->peer >= p->layout.ranks || step->peer == p->layout.rank))
         return "exchanges with a rank that does not exist, or with itself";
     if (step->kind == PLAN_AWAIT)
         return wrong_await(p, phase, step);
@@ -164,16 +209,26 @@ static const char *wrong_kind(const plan *p, const plan_phase *phase, const plan
         return wrong_dot(p, step);
     if (step->kind == PLAN_COLL)
         return wrong_coll(p, phase, step);
+    if (step->kind == PLAN_START_SUMS)
+        return wrong_start(phase);
+    if (step->kind == PLAN_ADDRESSES)
+        return wrong_addresses(p, step);
     return NULL;
 }
 
+/* `phase` is NULL for steps outside of phases. */
 static const char *wrong_step(const plan *p, const plan_phase *phase, const plan_step *step)
 {
     if (step->kind >= PLAN_KIND_COUNT)
         return "is no kind of step";
     const struct grammar *grammar = &GRAMMAR[step->kind];
     const char *wrong = NULL;
-    if (step->stage >= phase->depth)
+    if (!phase && step->kind < PLAN_ENTER)
+        return "stands outside of the phases";
+    if (phase &&
+        (step->kind == PLAN_ENTER || step->kind == PLAN_LEAVE || step->kind == PLAN_ADDRESSES))
+        return "stands in a phase";
+    if (phase && step->stage >= phase->depth)
         return "is in a stage that the phase does not have";
     if (step->flags & ~grammar->flags)
         return "has a flag that it cannot have";
@@ -204,13 +259,15 @@ static const char *wrong_outline(const verifier *v, unsigned r)
 {
     const plan *p = v->plans[r], *first = v->first;
     const plan_layout *x = &p->layout, *y = &first->layout;
-    uint32_t step = 0;
+    uint32_t step = p->entry_count;
     if (x->rank != r || x->ranks != y->ranks || x->root != y->root || x->adasum != y->adasum ||
-        x->mapped != y->mapped || x->prescaled != y->prescaled)
+        x->mapped != y->mapped || x->prescaled != y->prescaled || x->packed != y->packed)
         return "the plan is not this rank's, or of another layout";
     if (p->collective != first->collective || p->chunks != first->chunks ||
-        p->phase_count != first->phase_count)
-        return "the plans of the ranks differ in collective, chunks or phases";
+        p->phase_count != first->phase_count || p->needs_equal_parts != first->needs_equal_parts)
+        return "the plans of the ranks differ in collective, chunks, lengths or phases";
+    if (p->step_count <= p->entry_count)
+        return "the plan has no end";
     for (uint32_t i = 0; i < p->phase_count; i++) {
         if (!same_outline(&p->phases[i], &first->phases[i]))
             return "the plans of the ranks differ in a phase's outline";
@@ -218,7 +275,7 @@ static const char *wrong_outline(const verifier *v, unsigned r)
             return "a phase has an impossible outline";
         step += p->phases[i].count;
     }
-    return step == p->step_count ? NULL : "steps belong to no phase";
+    return step + 1 == p->step_count ? NULL : "steps belong to no phase";
 }
 
 /* PUBLISH is the last step of phases that publish, and nowhere else. */
@@ -243,6 +300,46 @@ static void check_phase(verifier *v, unsigned r, const plan_phase *phase)
     }
 }
 
+/* ENTER, if there is one, comes first, and everything else once; the last step is LEAVE. */
+static const char *wrong_place(const plan *p, uint32_t i)
+{
+    const plan_kind kind = (plan_kind)p->steps[i].kind;
+    if ((kind == PLAN_LEAVE) != (i + 1 == p->step_count))
+        return "LEAVE must be the last step, and no other";
+    if (kind == PLAN_ENTER && i > 0)
+        return "ENTER must be the first step";
+    for (uint32_t before = 0; before < i && i < p->entry_count; before++)
+        if (p->steps[before].kind == kind)
+            return "comes twice";
+    return NULL;
+}
+
+static void check_ends(verifier *v, unsigned r)
+{
+    const plan *p = v->plans[r];
+    for (uint32_t i = 0; i < p->step_count; i++) {
+        if (i == p->entry_count)
+            i = p->step_count - 1;
+        const char *wrong = wrong_step(p, NULL, &p->steps[i]);
+        if (!wrong)
+            wrong = wrong_place(p, i);
+        if (wrong)
+            verify_fail(v, PLAN_CHECK_BOUNDS, r, i, "%s", wrong);
+    }
+}
+
+/* What the plan says about its steps must be so: others act on it. */
+static void check_derived(verifier *v, unsigned r)
+{
+    plan told = *v->plans[r];
+    plan_derive(&told);
+    const plan *p = v->plans[r];
+    if (told.uses_work != p->uses_work || told.uses_messages != p->uses_messages ||
+        told.uses_collectives != p->uses_collectives || told.reached_in != p->reached_in ||
+        told.reached_out != p->reached_out || told.needs_equal_parts != p->needs_equal_parts)
+        verify_fail(v, PLAN_CHECK_BOUNDS, r, 0, "the plan does not say what its steps do");
+}
+
 void verify_bounds(verifier *v)
 {
     for (unsigned r = 0; r < v->ranks; r++) {
@@ -252,7 +349,10 @@ void verify_bounds(verifier *v)
             return;
         }
     }
-    for (unsigned r = 0; r < v->ranks; r++)
+    for (unsigned r = 0; r < v->ranks; r++) {
+        check_ends(v, r);
         for (uint32_t i = 0; i < v->plans[r]->phase_count; i++)
             check_phase(v, r, &v->plans[r]->phases[i]);
+        check_derived(v, r);
+    }
 }

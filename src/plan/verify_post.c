@@ -13,7 +13,10 @@ static value moved(verifier *v, unsigned r, uint32_t c)
 {
     switch (v->first->collective) {
     case PLAN_ALLGATHER:
+    case PLAN_GATHER:
         return (value){.shape = shape_leaf(&v->shapes, c)};
+    case PLAN_SCATTER:
+        return (value){.shape = shape_leaf(&v->shapes, v->first->layout.root), .chunk = r};
     case PLAN_ALLTOALL:
         return (value){.shape = shape_leaf(&v->shapes, c), .chunk = r};
     default:
@@ -26,6 +29,12 @@ static void check_moved(verifier *v, unsigned r, uint32_t c, uint32_t piece)
     value wanted = moved(v, r, c), *found = &v->actors[r].out[c * (size_t)v->pieces + piece].value;
     if (found->shape != wanted.shape || found->chunk != wanted.chunk || found->piece != piece)
         broken_promise(v, r, c, "is not what was to be moved there");
+}
+
+/* A rank that has an output: with one root, that. */
+static unsigned first_with_output(const verifier *v)
+{
+    return plan_has(v->first, PLAN_OUT, 0) ? 0 : v->first->layout.root;
 }
 
 /* Every contribution once, scaled before and after once, and the same expression everywhere. `tree`
@@ -43,7 +52,7 @@ static void check_reduced(verifier *v, unsigned r, uint32_t c, uint32_t piece, u
     else if (!tree && !shape_is_whole(&v->shapes, layout, found->shape, v->seen))
         broken_promise(v, r, c,
                        "does not hold every rank's contribution exactly once, scaled once");
-    else if (!scatters && found->shape != v->actors[0].out[i].value.shape)
+    else if (!scatters && found->shape != v->actors[first_with_output(v)].out[i].value.shape)
         broken_promise(v, r, c, "was combined in another order than on rank 0");
 }
 
@@ -51,7 +60,7 @@ static void check_reduced(verifier *v, unsigned r, uint32_t c, uint32_t piece, u
 static void check_barrier(verifier *v, unsigned r)
 {
     for (unsigned q = 0; q < v->ranks; q++)
-        if (v->actors[r].clock[q] < 1)
+        if (v->actors[r].clock[q] < EPOCH_CAME)
             verify_fail(v, PLAN_CHECK_DATA, r, v->plans[r]->step_count,
                         "leaves the barrier although rank %u may not have come", q);
 }
@@ -59,14 +68,15 @@ static void check_barrier(verifier *v, unsigned r)
 void verify_post(verifier *v)
 {
     plan_collective collective = v->first->collective;
-    bool reduces = collective == PLAN_ALLREDUCE || collective == PLAN_REDUCESCATTER;
+    bool reduces = collective == PLAN_ALLREDUCE || collective == PLAN_REDUCESCATTER ||
+                   collective == PLAN_REDUCE_TO_ROOT;
     const plan_layout *layout = &v->first->layout;
     uint32_t tree = layout->adasum ? shape_tree(&v->shapes, layout, 0, v->ranks) : 0;
     tree = shape_of(&v->shapes, SHAPE_POST, tree, 0);
     for (unsigned r = 0; r < v->ranks; r++) {
         if (collective == PLAN_BARRIER)
             check_barrier(v, r);
-        for (uint32_t c = 0; c < v->out_chunks; c++)
+        for (uint32_t c = 0; c < v->out_chunks && plan_has(v->first, PLAN_OUT, r); c++)
             for (uint32_t piece = 0; piece < v->pieces; piece++)
                 if (reduces)
                     check_reduced(v, r, c, piece, tree);
@@ -75,9 +85,20 @@ void verify_post(verifier *v)
     }
 }
 
+/* What a rank waits for has happened when another ends only if the other's end comes after it. */
+bool verify_self_finishing(const verifier *v)
+{
+    for (unsigned ended = 0; ended < v->ranks; ended++)
+        for (unsigned q = 0; q < v->ranks; q++)
+            for (unsigned p = 0; p < v->ranks && q != ended; p++)
+                if (v->actors[q].needs[p] > v->actors[ended].clock[p])
+                    return false;
+    return true;
+}
+
 bool verify_same_order(const verifier *v)
 {
-    const cell *out = v->actors[0].out;
+    const cell *out = v->actors[first_with_output(v)].out;
     for (uint32_t i = 1; i < v->out_chunks * v->pieces; i++)
         if (out[i].value.shape != out[0].value.shape)
             return false;

@@ -17,7 +17,14 @@ static place find_sums(verifier *v, const actor *x, const plan_operand *operand)
     const uint16_t *host_of = x->plan->layout.host_of;
     bool shared = !host_of || host_of[q] == host_of[self];
     unsigned holder = shared ? q : self;
-    return (place){&v->sum_cells[2 * ((size_t)holder * v->ranks + q) + operand->index], 0, true};
+    return (place){&v->sum_cells[2 * ((size_t)holder * v->ranks + q) + operand->index], 0, true,
+                   q == self};
+}
+
+place verify_find_address(verifier *v, const actor *x, const plan_operand *operand)
+{
+    cell *told = &v->actors[operand->rank].address[operand->buffer == PLAN_OUT];
+    return (place){told, 0, true, operand->rank == x->plan->layout.rank};
 }
 
 place verify_find(verifier *v, const actor *x, const plan_operand *operand, uint32_t piece)
@@ -26,14 +33,14 @@ place verify_find(verifier *v, const actor *x, const plan_operand *operand, uint
     size_t i = (size_t)operand->index * v->pieces + piece;
     switch (operand->buffer) {
     case PLAN_IN:
-        return (place){&holder->in[i], holder->in_span + operand->index, v->reached};
+        return (place){&holder->in[i], holder->in_span + operand->index, v->reached, false};
     case PLAN_OUT:
-        return (place){&holder->out[i], holder->out_span + operand->index, v->reached};
+        return (place){&holder->out[i], holder->out_span + operand->index, v->reached, false};
     case PLAN_WORK:
-        return (place){&holder->work[i], 0, false};
+        return (place){&holder->work[i], 0, false, false};
     case PLAN_SLOT:
         i = (size_t)(piece % PLAN_SLOTS) * v->cells + operand->index;
-        return (place){&holder->slot[i], holder->slot_span, true};
+        return (place){&holder->slot[i], holder->slot_span, true, holder == x};
     default:
         return find_sums(v, x, operand);
     }
@@ -162,6 +169,31 @@ static void access_span(verifier *v, const actor *x, uint32_t span, bool write)
         mine->read = now;
 }
 
+/* ---- Between operations ---------------------------------------------------------------------- */
+
+void verify_enter(verifier *v, actor *x)
+{
+    const uint16_t self = x->plan->layout.rank;
+    for (unsigned q = 0; q < v->ranks; q++) {
+        if (q == self || !plan_same_host(x->plan, q, self))
+            continue;
+        x->clock[q] = x->clock[q] < EPOCH_LEFT ? EPOCH_LEFT : x->clock[q];
+        x->needs[q] = x->needs[q] < EPOCH_LEFT ? EPOCH_LEFT : x->needs[q];
+    }
+}
+
+/* Whatever the operation before was: until a peer has left it, it may read all that is ours. */
+static void check_operation_before(verifier *v, actor *x)
+{
+    const uint16_t self = x->plan->layout.rank;
+    x->owns_channel = true;
+    for (unsigned q = 0; q < v->ranks; q++)
+        if (q != self && plan_same_host(x->plan, q, self) && x->clock[q] < EPOCH_LEFT) {
+            race(v, x, q, "read, for the operation before,");
+            x->owns_channel = false;
+        }
+}
+
 void verify_access(verifier *v, actor *x, place where, bool write)
 {
     cell *c = where.cell;
@@ -170,6 +202,8 @@ void verify_access(verifier *v, actor *x, place where, bool write)
                     "touches memory that is in transfer");
     if (!where.reachable)
         return;
+    if (write && where.channels && !x->owns_channel)
+        check_operation_before(v, x);
     access_cell(v, x, c, write);
     if (where.span && v->first->phase_count > 1)
         access_span(v, x, where.span, write);

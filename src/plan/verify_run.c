@@ -144,7 +144,16 @@ static void start_transfer(verifier *v, actor *x, const plan_step *step, uint32_
         meet(v, pop(q), t);
 }
 
-/* Ends all transfers of a rank, if their counterparts have started. */
+/* Rank q does not get on until x has come to where it is now. */
+static void is_needed(verifier *v, const actor *x, unsigned q)
+{
+    const uint16_t self = x->plan->layout.rank;
+    uint32_t *need = &v->actors[q].needs[self];
+    *need = *need < x->clock[self] ? x->clock[self] : *need;
+}
+
+/* Ends all transfers of a rank, if their counterparts have started. The other end of a message may need
+ * this one until here: a SEND to take the rest of it, a RECV to give it. */
 static bool fence(verifier *v, actor *x)
 {
     if (x->unmatched)
@@ -152,6 +161,7 @@ static bool fence(verifier *v, actor *x)
     while (x->flying) {
         transfer *t = x->flying;
         x->flying = t->in_flight;
+        is_needed(v, x, t->step->peer);
         if (t->step->kind != PLAN_SEND)
             verify_join_clock(v, x, t->clock);
         hold_all(v, x, t, -1);
@@ -165,9 +175,7 @@ static bool fence(verifier *v, actor *x)
 
 static uint32_t ticks_of(const verifier *v, const plan_phase *phase)
 {
-    if (phase->once)
-        return 1;
-    return v->pieces ? v->pieces + phase->depth - 1 : 0;
+    return phase->once ? 1 : v->pieces + phase->depth - 1;
 }
 
 static bool await(verifier *v, actor *x, const plan_step *step)
@@ -178,7 +186,10 @@ static bool await(verifier *v, actor *x, const plan_step *step)
         return true;
     if (peer->published < now - step->lag)
         return false;
-    verify_join_clock(v, x, peer->tick_clocks[now - step->lag - 1]);
+    const uint32_t *then = peer->tick_clocks[now - step->lag - 1];
+    verify_join_clock(v, x, then);
+    if (x->needs[step->peer] < then[step->peer])
+        x->needs[step->peer] = then[step->peer];
     return true;
 }
 
@@ -225,16 +236,19 @@ static bool collect(verifier *v, actor *x, const plan_step *step)
         return false;
     x->collected = false;
     x->collective = NULL;
+    for (unsigned q = 0; q < v->ranks; q++)
+        is_needed(v, x, q);
     return true;
 }
 
-/* Runs one step; false when it has to wait. */
+/* Runs one step; false when it has to wait. `phase` is NULL outside of phases. */
 static bool run_step(verifier *v, actor *x, const plan_phase *phase, const plan_step *step)
 {
     bool always = step->kind == PLAN_FENCE || step->kind == PLAN_PUBLISH;
+    bool once = !phase || phase->once;
     bool has_piece = x->tick >= step->stage && x->tick - step->stage < v->pieces;
-    uint32_t piece = phase->once ? 0 : x->tick - step->stage;
-    if (!always && !phase->once && !has_piece)
+    uint32_t piece = once ? 0 : x->tick - step->stage;
+    if (!always && !once && !has_piece)
         return true;
     x->clock[x->plan->layout.rank]++;
     switch ((plan_kind)step->kind) {
@@ -250,32 +264,22 @@ static bool run_step(verifier *v, actor *x, const plan_phase *phase, const plan_
     case PLAN_PUBLISH:
         publish(v, x);
         return true;
+    case PLAN_ENTER:
+        verify_enter(v, x);
+        return true;
     case PLAN_WEIGH:
+    case PLAN_ADDRESSES:
+    case PLAN_START_SUMS:
         verify_step(v, x, step, 0);
         return true;
     case PLAN_COLL:
         return collect(v, x, step);
+    case PLAN_LEAVE:
+        return true;
     default:
-        for (uint32_t i = piece; i < (phase->once ? v->pieces : piece + 1); i++)
+        for (uint32_t i = piece; i < (once ? v->pieces : piece + 1); i++)
             verify_step(v, x, step, i);
         return true;
-    }
-}
-
-/* Sums may be set to 0 as early as here (PLAN_SUMS_START), so nobody may read them any more. */
-static void start_phase(verifier *v, actor *x)
-{
-    const plan *p = x->plan;
-    if (!p->layout.adasum || x->phase == p->phase_count || v->pieces == 0)
-        return;
-    const plan_phase *phase = &p->phases[x->phase];
-    for (x->step = phase->first; x->step < phase->first + phase->count; x->step++) {
-        const plan_step *step = &p->steps[x->step];
-        plan_operand own = {.buffer = PLAN_SUMS,
-                            .rank = p->layout.rank,
-                            .index = step->flags & PLAN_SUMS_ODD ? 1 : 0};
-        if (step->kind == PLAN_DOT && step->flags & PLAN_SUMS_START)
-            verify_access(v, x, verify_find(v, x, &own, 0), true);
     }
 }
 
@@ -286,7 +290,6 @@ static void end_phase(verifier *v, actor *x)
                     "a phase ends while transfers are under way");
     x->phase++;
     x->tick = 0;
-    start_phase(v, x);
 }
 
 static bool settled(const verifier *v)
@@ -294,16 +297,28 @@ static bool settled(const verifier *v)
     return v->no_memory || v->verdict.failed != PLAN_CHECK_OK;
 }
 
+/* Before the first phase. None of it waits: that the peers have left is given, and what is proved is that
+ * it is known. */
+static void enter(verifier *v, actor *x)
+{
+    const plan *p = x->plan;
+    for (x->step = 0; x->step < p->entry_count; x->step++)
+        run_step(v, x, NULL, &p->steps[x->step]);
+    x->entered = true;
+}
+
 /* Runs a rank until it waits or ends; whether it got anywhere. */
 static bool run_actor(verifier *v, actor *x)
 {
     const plan *p = x->plan;
-    bool moved = false;
+    bool moved = !x->entered;
+    if (!x->entered)
+        enter(v, x);
     while (x->phase < p->phase_count && !settled(v)) {
         const plan_phase *phase = &p->phases[x->phase];
         if (x->tick >= ticks_of(v, phase)) {
             end_phase(v, x);
-            x->step = x->phase < p->phase_count ? p->phases[x->phase].first : p->step_count;
+            x->step = x->phase < p->phase_count ? p->phases[x->phase].first : p->step_count - 1;
             moved = true;
             continue;
         }
@@ -313,7 +328,7 @@ static bool run_actor(verifier *v, actor *x)
         x->tick++;
         x->step = phase->first;
     }
-    x->clock[p->layout.rank]++;
+    run_step(v, x, NULL, &p->steps[p->step_count - 1]); /* LEAVE */
     verify_caller_touches(v, x);
     x->done = true;
     return true;
@@ -335,10 +350,8 @@ void verify_run(verifier *v)
     unsigned done = 0;
     bool moved = true;
     for (unsigned r = 0; r < v->ranks; r++) {
-        v->actors[r].clock[r] = 1;
+        v->actors[r].clock[r] = EPOCH_CAME;
         verify_caller_touches(v, &v->actors[r]);
-        start_phase(v, &v->actors[r]);
-        v->actors[r].step = 0;
     }
     while (done < v->ranks && moved && !settled(v)) {
         moved = false;

@@ -13,34 +13,23 @@ static void wrong_data(verifier *v, const actor *x, const char *text)
 
 /* ---- Extents --------------------------------------------------------------------------------- */
 
-/* Chunks with the same number here have the same length. Splits of an alltoall and rows of an
- * allgather may differ; bruck serves equal splits only. */
 static uint32_t extent_of_memory(const verifier *v, const plan_operand *o)
 {
-    switch (v->first->collective) {
-    case PLAN_ALLGATHER:
-        return o->buffer == PLAN_OUT ? o->index : o->rank;
-    case PLAN_ALLTOALL:
-        if (v->first->algorithm == PLAN_ALGORITHM_BRUCK)
-            return 0;
-        return o->buffer == PLAN_OUT ? o->index * v->ranks + o->rank
-                                     : o->rank * v->ranks + o->index;
-    case PLAN_REDUCESCATTER:
-        return o->buffer == PLAN_OUT ? o->rank : o->index;
-    default:
-        return o->index;
-    }
+    return v->first->needs_equal_parts ? 0 : plan_extent(v->first, o);
 }
 
 static uint32_t extent_of_value(const verifier *v, const value *val)
 {
     const shape_node *node = &v->shapes.nodes[val->shape];
     uint32_t rank = node->kind == SHAPE_LEAF ? node->x : UINT32_MAX;
+    if (v->first->needs_equal_parts)
+        return 0;
     switch (v->first->collective) {
     case PLAN_ALLGATHER:
+    case PLAN_GATHER:
         return rank;
     case PLAN_ALLTOALL:
-        return v->first->algorithm == PLAN_ALGORITHM_BRUCK ? 0 : rank * v->ranks + val->chunk;
+        return rank * v->ranks + val->chunk;
     default:
         return val->chunk;
     }
@@ -100,14 +89,27 @@ static void poke(verifier *v, const actor *x, const plan_operand *operand, uint3
     verify_find(v, x, operand, piece).cell->value = val;
 }
 
+/* A peer's IN and OUT are found by what it has told. */
+static void look_up(verifier *v, actor *x, const plan_operand *operand)
+{
+    if (operand->rank == x->plan->layout.rank || operand->buffer > PLAN_OUT)
+        return;
+    place told = verify_find_address(v, x, operand);
+    verify_access(v, x, told, false);
+    if (!told.cell->value.shape)
+        wrong_data(v, x, "reaches memory whose address nobody has told");
+}
+
 static value read_value(verifier *v, actor *x, const plan_operand *operand, uint32_t piece)
 {
+    look_up(v, x, operand);
     verify_access(v, x, verify_find(v, x, operand, piece), false);
     return peek(v, x, operand, piece);
 }
 
 static void write_result(verifier *v, actor *x, const plan_step *step, uint32_t piece, value val)
 {
+    look_up(v, x, &step->dst);
     verify_access(v, x, verify_find(v, x, &step->dst, piece), true);
     if (val.shape && !has_length_of(v, x, step, &val)) {
         wrong_data(v, x, "a cell stands for a chunk of another length");
@@ -198,6 +200,14 @@ static bool cover(const verifier *v, sums *s, const value *val)
     return fresh;
 }
 
+static void start_sums(verifier *v, actor *x, const plan_step *step)
+{
+    sums *s = &x->own_sums[step->dst.index];
+    verify_access(v, x, verify_find(v, x, &step->dst, 0), true);
+    *s = (sums){.started = true, .counted = x->counted, .covered = s->covered};
+    memset(s->covered, 0, v->words * sizeof *s->covered);
+}
+
 static void dot(verifier *v, actor *x, const plan_step *step, uint32_t piece)
 {
     unsigned parity = step->flags & PLAN_SUMS_ODD ? 1 : 0, self = x->plan->layout.rank;
@@ -205,9 +215,9 @@ static void dot(verifier *v, actor *x, const plan_step *step, uint32_t piece)
     sums *s = &x->own_sums[parity];
     value a = read_value(v, x, &step->a, piece), b = read_value(v, x, &step->b, piece);
     verify_access(v, x, verify_find(v, x, &memory, 0), true);
-    if (step->flags & PLAN_SUMS_START && piece == 0) {
-        *s = (sums){.started = true, .lower = a.shape, .upper = b.shape, .covered = s->covered};
-        memset(s->covered, 0, v->words * sizeof *s->covered);
+    if (!s->lower && !s->upper) { /* the first of the level says which vectors they are of */
+        s->lower = a.shape;
+        s->upper = b.shape;
     }
     bool fits = s->started && a.shape && b.shape && a.shape == s->lower && b.shape == s->upper &&
                 a.chunk == b.chunk && a.piece == b.piece;
@@ -219,21 +229,26 @@ static void dot(verifier *v, actor *x, const plan_step *step, uint32_t piece)
         write_result(v, x, step, piece, step->a.rank == self ? b : a);
 }
 
-/* Whether the sums of the block cover every piece of every chunk exactly once. */
+static const sums *read_sums(verifier *v, actor *x, unsigned rank, uint32_t parity)
+{
+    plan_operand memory = {.buffer = PLAN_SUMS, .rank = (uint16_t)rank, .index = parity};
+    place where = verify_find(v, x, &memory, 0);
+    verify_access(v, x, where, false);
+    return &v->mirrors[where.cell - v->sum_cells];
+}
+
+/* Whether the sums of the block are all of the same two vectors, and cover every piece of every chunk
+ * exactly once. */
 static bool weighs_all(verifier *v, actor *x, const plan_step *step)
 {
-    const plan_layout *layout = &v->first->layout;
-    unsigned first = step->a.rank, middle = step->b.rank, end = first + step->lag;
+    unsigned first = step->a.rank, end = first + step->lag;
     size_t bits = (size_t)v->in_chunks * v->pieces, counted = 0;
     bool good = true;
-    x->lower = shape_tree(&v->shapes, layout, first, middle);
-    x->upper = shape_tree(&v->shapes, layout, middle, end);
+    x->lower = read_sums(v, x, first, step->a.index)->lower;
+    x->upper = read_sums(v, x, first, step->a.index)->upper;
     memset(v->scratch_bits, 0, v->words * sizeof *v->scratch_bits);
     for (unsigned q = first; q < end; q++) {
-        plan_operand memory = {.buffer = PLAN_SUMS, .rank = (uint16_t)q, .index = step->a.index};
-        place where = verify_find(v, x, &memory, 0);
-        const sums *s = &v->mirrors[where.cell - v->sum_cells];
-        verify_access(v, x, where, false);
+        const sums *s = read_sums(v, x, q, step->a.index);
         good = good && s->started && !s->broken && s->lower == x->lower && s->upper == x->upper;
         for (size_t w = 0; w < v->words; w++) {
             good = good && !(v->scratch_bits[w] & s->covered[w]);
@@ -245,11 +260,29 @@ static bool weighs_all(verifier *v, actor *x, const plan_step *step)
     return good && counted == bits;
 }
 
+/* What WEIGH takes for the leaves of a vector: those that the block's first rank carries, or, of a block
+ * of one rank, the vector itself, if it is a leaf. */
+static uint32_t leaves_below(verifier *v, actor *x, plan_operand first, unsigned ranks,
+                             uint32_t vector)
+{
+    if (ranks > 1)
+        return read_sums(v, x, first.rank, first.index)->counted;
+    uint32_t kind = v->shapes.nodes[vector].kind;
+    return kind == SHAPE_LEAF || kind == SHAPE_PRE ? vector : 0;
+}
+
 static void weigh(verifier *v, actor *x, const plan_step *step)
 {
-    if (weighs_all(v, x, step) || v->pieces == 0)
+    unsigned middle = step->b.rank, end = (unsigned)step->a.rank + step->lag;
+    bool good = weighs_all(v, x, step);
+    uint32_t lower = leaves_below(v, x, step->a, middle - step->a.rank, x->lower);
+    uint32_t upper = leaves_below(v, x, step->b, end - middle, x->upper);
+    x->counted = shape_of(&v->shapes, SHAPE_ADASUM, lower, upper);
+    if (good && lower == x->lower && upper == x->upper)
         return;
-    wrong_data(v, x, "the sums do not cover the two blocks exactly once");
+    wrong_data(v, x,
+               good ? "the counts are not of all leaves of the two vectors, each once"
+                    : "the sums do not cover the two blocks exactly once");
     x->lower = x->upper = 0;
 }
 
@@ -263,9 +296,26 @@ static void combine(verifier *v, actor *x, const plan_step *step, uint32_t piece
     write_result(v, x, step, piece, join(v, x, SHAPE_ADASUM, a, b));
 }
 
+/* Tells one address, or none. */
+static void tell(verifier *v, actor *x, const plan_operand *operand)
+{
+    if (operand->buffer == PLAN_NONE)
+        return;
+    place told = verify_find_address(v, x, operand);
+    verify_access(v, x, told, true);
+    told.cell->value.shape = 1;
+}
+
 void verify_step(verifier *v, actor *x, const plan_step *step, uint32_t piece)
 {
     switch ((plan_kind)step->kind) {
+    case PLAN_ADDRESSES:
+        tell(v, x, &step->a);
+        tell(v, x, &step->dst);
+        break;
+    case PLAN_START_SUMS:
+        start_sums(v, x, step);
+        break;
     case PLAN_COPY:
         copy(v, x, step, piece);
         break;

@@ -49,6 +49,8 @@ static void blank(plan_step *s)
 
 static plan_verdict expect(plan_check check)
 {
+    for (unsigned r = 0; r < t.ranks; r++)
+        plan_derive(t.plans[r]);
     plan_verdict verdict = plan_verify(t.plans);
     if (verdict.failed != check)
         print_verdict(&t, &verdict);
@@ -152,6 +154,48 @@ static void bounds_of_hosts(void **state)
     expect(PLAN_CHECK_BOUNDS);
 }
 
+/* Transports spread the root's result, not what it may have elsewhere, and take one stretch of memory. */
+static void bounds_of_whole_collectives(void **state)
+{
+    (void)state;
+    build(PLAN_BROADCAST, PLAN_ALGORITHM_NATIVE, (plan_layout){.ranks = 3, .root = 1});
+    step_of(1, PLAN_COLL, 0)->dst.buffer = PLAN_WORK;
+    expect(PLAN_CHECK_BOUNDS);
+    build(PLAN_BROADCAST, PLAN_ALGORITHM_NATIVE, (plan_layout){.ranks = 3, .root = 1});
+    step_of(0, PLAN_COLL, 0)->a = step_of(0, PLAN_COLL, 0)->dst; /* not the root */
+    expect(PLAN_CHECK_BOUNDS);
+    build(PLAN_ALLREDUCE, PLAN_ALGORITHM_NATIVE, (plan_layout){.ranks = 3, .packed = true});
+    step_of(0, PLAN_COLL, 0)->dst.buffer = PLAN_OUT; /* tensors that do not lie side by side */
+    expect(PLAN_CHECK_BOUNDS);
+}
+
+/* Of reduce and gather only the root has an OUT, of scatter only the root IN and WORK: of the others it may be
+ * no memory at all. */
+static void bounds_of_what_only_the_root_has(void **state)
+{
+    (void)state;
+    const plan_layout layout = {.ranks = 3, .root = 1},
+                      mapped = {.ranks = 3, .root = 1, .mapped = true};
+    build(PLAN_REDUCE_TO_ROOT, PLAN_ALGORITHM_RING, layout);
+    step_of(0, PLAN_RECV_REDUCE, 0)->dst.buffer = PLAN_OUT;
+    expect(PLAN_CHECK_BOUNDS);
+    build(PLAN_GATHER, PLAN_ALGORITHM_DIRECT, layout);
+    step_of(2, PLAN_COPY, 0)->dst = (plan_operand){.buffer = PLAN_OUT, .rank = 2, .index = 2};
+    expect(PLAN_CHECK_BOUNDS);
+    build(PLAN_GATHER, PLAN_ALGORITHM_DIRECT, mapped);
+    step_of(0, PLAN_ADDRESSES, 0)->dst = (plan_operand){.buffer = PLAN_OUT};
+    expect(PLAN_CHECK_BOUNDS);
+    build(PLAN_SCATTER, PLAN_ALGORITHM_DIRECT, mapped);
+    step_of(0, PLAN_COPY, 0)->a.rank = 0;
+    expect(PLAN_CHECK_BOUNDS);
+    build(PLAN_SCATTER, PLAN_ALGORITHM_DIRECT, mapped);
+    step_of(0, PLAN_COPY, 0)->a.rank = 2;
+    expect(PLAN_CHECK_BOUNDS);
+    build(PLAN_SCATTER, PLAN_ALGORITHM_PAIRWISE, layout);
+    step_of(2, PLAN_RECV, 0)->dst = (plan_operand){.buffer = PLAN_WORK, .rank = 2, .index = 2};
+    expect(PLAN_CHECK_BOUNDS);
+}
+
 /* ---- Matching -------------------------------------------------------------------------------- */
 
 static void messages_that_do_not_match(void **state)
@@ -170,9 +214,28 @@ static void messages_that_do_not_match(void **state)
     build(PLAN_ALLREDUCE, PLAN_ALGORITHM_HALVING, (plan_layout){.ranks = 4});
     swap_steps(step_of(0, PLAN_SEND, 0), step_of(0, PLAN_SEND, 1));
     expect(PLAN_CHECK_MATCHING);
+}
+
+/* What another rank should get may be of another length: one rank's plan would need equal parts, and the
+ * others' would not know. */
+static void parts_of_other_lengths(void **state)
+{
+    (void)state;
     build(PLAN_ALLTOALL, PLAN_ALGORITHM_PAIRWISE, (plan_layout){.ranks = 3});
-    step_of(0, PLAN_SEND, 0)->a.index = 2; /* what rank 2 should get may be of another length */
-    expect(PLAN_CHECK_MATCHING);
+    step_of(0, PLAN_SEND, 0)->a.index = 2;
+    expect(PLAN_CHECK_BOUNDS);
+    build(PLAN_ALLTOALL, PLAN_ALGORITHM_PAIRWISE, (plan_layout){.ranks = 3});
+    for (unsigned r = 0; r < 3; r++)
+        step_of(r, PLAN_SEND, 0)->a.index = r; /* equal parts then, but not the right ones */
+    expect(PLAN_CHECK_DATA);
+    build(PLAN_ALLTOALL, PLAN_ALGORITHM_BRUCK, (plan_layout){.ranks = 4});
+    assert_true(t.plans[0]->needs_equal_parts);
+    t.plans[0]->needs_equal_parts = false;
+    assert_int_equal(plan_verify(t.plans).failed, PLAN_CHECK_BOUNDS); /* all must say so */
+    for (unsigned r = 1; r < 4; r++)
+        t.plans[r]->needs_equal_parts = false;
+    assert_int_equal(plan_verify(t.plans).failed, PLAN_CHECK_BOUNDS); /* and their steps, too */
+    team_free(&t);
 }
 
 /* ---- Deadlock -------------------------------------------------------------------------------- */
@@ -233,13 +296,23 @@ static void data_in_wrong_places(void **state)
         t.plans[r]->layout.root = 2;
     expect(PLAN_CHECK_DATA);
     build(PLAN_ALLTOALL, PLAN_ALGORITHM_DIRECT, (plan_layout){.ranks = 3, .mapped = true});
-    step_of(0, PLAN_COPY, 1)->a.index = 2;
+    for (unsigned r = 0; r < 3; r++)
+        step_of(r, PLAN_COPY, 1)->a.index = (r + 2) % 3;
     expect(PLAN_CHECK_DATA);
     build(PLAN_ALLGATHER, PLAN_ALGORITHM_DIRECT, (plan_layout){.ranks = 3});
     step_of(0, PLAN_COPY, 2)->dst.index = 2; /* another rank's rows, maybe of another length */
     expect(PLAN_CHECK_DATA);
     build(PLAN_BARRIER, PLAN_ALGORITHM_DIRECT, (plan_layout){.ranks = 3});
     blank(step_of(0, PLAN_AWAIT, 1));
+    expect(PLAN_CHECK_DATA);
+    build(PLAN_GATHER, PLAN_ALGORITHM_PAIRWISE, (plan_layout){.ranks = 3});
+    blank(step_of(0, PLAN_COPY, 0)); /* the root forgets its own rows */
+    expect(PLAN_CHECK_DATA);
+    build(PLAN_SCATTER, PLAN_ALGORITHM_DIRECT, (plan_layout){.ranks = 3, .mapped = true});
+    step_of(1, PLAN_COPY, 0)->a.index = 2; /* another rank's rows */
+    expect(PLAN_CHECK_DATA);
+    build(PLAN_REDUCE_TO_ROOT, PLAN_ALGORITHM_TREE, (plan_layout){.ranks = 3});
+    step_of(0, PLAN_COPY, 0)->flags = 0; /* the root does not scale */
     expect(PLAN_CHECK_DATA);
 }
 
@@ -258,11 +331,35 @@ static void wrong_projections(void **state)
     combine->a = combine->b, combine->b = lower;
     expect(PLAN_CHECK_DATA);
     build(PLAN_ALLREDUCE, PLAN_ALGORITHM_ADASUM, four);
-    step_of(3, PLAN_DOT, 0)->flags &= (uint8_t)~PLAN_SUMS_START; /* sums of an earlier operation */
+    step_of(3, PLAN_START_SUMS, 0)->dst.index = 1; /* sums of an earlier operation */
     expect(PLAN_CHECK_DATA);
     build(PLAN_ALLREDUCE, PLAN_ALGORITHM_ADASUM, four);
     blank(step_of(1, PLAN_WEIGH, 1)); /* coefficients of the level before */
     expect(PLAN_CHECK_DATA);
+}
+
+static void expect_wrong_counts(void)
+{
+    plan_verdict verdict = expect(PLAN_CHECK_DATA);
+    assert_non_null(strstr(verdict.text, "counts are not of all leaves"));
+}
+
+/* The products are right, and who is told to carry the number of leaves is not. */
+static void wrong_counts_of_leaves(void **state)
+{
+    (void)state;
+    build(PLAN_ALLREDUCE, PLAN_ALGORITHM_ADASUM, (plan_layout){.ranks = 4});
+    step_of(1, PLAN_WEIGH, 1)->b.rank = 3; /* two leaves taken for one */
+    expect_wrong_counts();
+    build(PLAN_ALLREDUCE, PLAN_ALGORITHM_ADASUM, (plan_layout){.ranks = 3});
+    step_of(2, PLAN_WEIGH, 0)->b.rank = 1; /* the same in the lower block */
+    expect_wrong_counts();
+    build(PLAN_ALLREDUCE, PLAN_ALGORITHM_ADASUM, (plan_layout){.ranks = 6});
+    step_of(0, PLAN_WEIGH, 2)->b.rank = 2; /* the lower block's counted twice, the upper's missed */
+    expect_wrong_counts();
+    build(PLAN_ALLREDUCE, PLAN_ALGORITHM_ADASUM, (plan_layout){.ranks = 6, .mapped = true});
+    step_of(5, PLAN_WEIGH, 1)->b.rank = 5; /* one leaf of the block that passed a level is missed */
+    expect_wrong_counts();
 }
 
 /* ---- Races ----------------------------------------------------------------------------------- */
@@ -305,7 +402,7 @@ static void chunks_touched_in_transfer(void **state)
     expect(PLAN_CHECK_DATA);
     build(PLAN_ALLGATHER, PLAN_ALGORITHM_RING, (plan_layout){.ranks = 3});
     plan *p = t.plans[0];
-    p->steps[p->step_count - 1] = p->steps[0]; /* no FENCE any more */
+    p->steps[p->step_count - 2] = p->steps[0]; /* no FENCE any more */
     expect(PLAN_CHECK_RACE);
 }
 
@@ -339,8 +436,37 @@ static void odd_but_right_plans_are_accepted(void **state)
     /* Steps of different pieces in another order. */
     DIRECT_OF(2);
     plan *p = t.plans[0];
-    swap_steps(&p->steps[4], &p->steps[5]);
+    swap_steps(&p->steps[5], &p->steps[6]);
     expect(PLAN_CHECK_OK);
+}
+
+/* ---- The end --------------------------------------------------------------------------------- */
+
+static void expect_finishing(plan_collective collective, plan_algorithm algorithm,
+                             plan_layout layout, bool self_finishing)
+{
+    build(collective, algorithm, layout);
+    assert_int_equal(plan_verify(t.plans).self_finishing, self_finishing);
+    team_free(&t);
+}
+
+/* By memory, whoever has ended has seen that everything the others wait for is there. By messages, a rank
+ * may have ended that the last ones were not for. */
+static void who_finishes_alone_is_known(void **state)
+{
+    (void)state;
+    const plan_layout three = {.ranks = 3}, mapped = {.ranks = 3, .mapped = true};
+    expect_finishing(PLAN_ALLREDUCE, PLAN_ALGORITHM_DIRECT, three, true);
+    expect_finishing(PLAN_ALLREDUCE, PLAN_ALGORITHM_DIRECT, mapped, true);
+    expect_finishing(PLAN_BROADCAST, PLAN_ALGORITHM_DIRECT, three, true);
+    expect_finishing(PLAN_BARRIER, PLAN_ALGORITHM_DIRECT, three, true);
+    expect_finishing(PLAN_BROADCAST, PLAN_ALGORITHM_TREE, three, false);
+    expect_finishing(PLAN_GATHER, PLAN_ALGORITHM_DIRECT, mapped, true);
+    expect_finishing(PLAN_SCATTER, PLAN_ALGORITHM_DIRECT, mapped,
+                     false); /* the root waits for all */
+    expect_finishing(PLAN_GATHER, PLAN_ALGORITHM_PAIRWISE, three, false);
+    expect_finishing(PLAN_ALLREDUCE, PLAN_ALGORITHM_RING, three, false);
+    expect_finishing(PLAN_ALLREDUCE, PLAN_ALGORITHM_NATIVE, three, false);
 }
 
 static void one_piece_count_at_a_time(void **state)
@@ -360,16 +486,21 @@ int main(void)
         cmocka_unit_test(bounds_of_steps),
         cmocka_unit_test(bounds_of_the_outline),
         cmocka_unit_test(bounds_of_hosts),
+        cmocka_unit_test(bounds_of_whole_collectives),
+        cmocka_unit_test(bounds_of_what_only_the_root_has),
         cmocka_unit_test(messages_that_do_not_match),
+        cmocka_unit_test(parts_of_other_lengths),
         cmocka_unit_test(rendezvous_deadlocks),
         cmocka_unit_test(wrong_reductions),
         cmocka_unit_test(data_in_wrong_places),
         cmocka_unit_test(wrong_projections),
+        cmocka_unit_test(wrong_counts_of_leaves),
         cmocka_unit_test(slots_overwritten_too_soon),
         cmocka_unit_test(callers_memory_given_back_too_soon),
         cmocka_unit_test(chunks_touched_in_transfer),
         cmocka_unit_test(sums_used_again_too_soon),
         cmocka_unit_test(odd_but_right_plans_are_accepted),
+        cmocka_unit_test(who_finishes_alone_is_known),
         cmocka_unit_test(one_piece_count_at_a_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

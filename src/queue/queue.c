@@ -104,7 +104,7 @@ static record *record_new(queue *q, const char *name, size_t length, uint64_t ha
     memcpy(r->name, name, length);
     r->length = (uint32_t)length;
     r->hash = hash;
-    r->slot = r->open_index = -1;
+    r->bit = r->open_index = -1;
     if (q->record_count++ > q->bucket_count)
         grow(q);
     record **bucket = &q->buckets[hash & (q->bucket_count - 1)];
@@ -131,6 +131,14 @@ record *queue_record(queue *q, const char *name, size_t length, bool make)
     return r;
 }
 
+record *queue_find_hash(const queue *q, uint64_t hash)
+{
+    record *r = q->buckets[hash & (q->bucket_count - 1)];
+    while (r != NULL && r->hash != hash)
+        r = r->chain;
+    return r;
+}
+
 static rueda_status claim_record(queue *q, entry *e, const char *given)
 {
     char made_up[64];
@@ -144,6 +152,10 @@ static rueda_status claim_record(queue *q, entry *e, const char *given)
     record *r = find_locked(q, name, strlen(name), true);
     if (r == NULL)
         return status_fail(RUEDA_ERR_MEMORY, "tensor '%s': out of memory", name);
+    if (r->entry != NULL && kind == SIGNATURE_JOIN)
+        return status_fail(RUEDA_ERR_DUPLICATE,
+                           "this rank has joined already: wait until that join has ended, which "
+                           "is when all ranks have joined; then it may join again");
     if (r->entry != NULL)
         return status_fail(
             RUEDA_ERR_DUPLICATE,
@@ -244,7 +256,7 @@ void queue_finish(queue *q, entry *e)
 void queue_forget(queue *q, record *r)
 {
     pthread_mutex_lock(&q->lock);
-    const bool needed = r->entry != NULL || r->slot >= 0 || r->open_index >= 0;
+    const bool needed = r->entry != NULL || r->bit >= 0 || r->open_index >= 0;
     if (!needed) {
         record **link = &q->buckets[r->hash & (q->bucket_count - 1)];
         while (*link != r)

@@ -23,7 +23,8 @@ typedef struct entry {
     record *record;
     signature signature;
     const uint8_t *in;
-    uint8_t *out; /* NULL: the library allocates it at launch */
+    uint8_t *out;       /* NULL: the library allocates it at launch */
+    uint64_t out_bytes; /* room there, where the result can have another size than the input */
     rueda_request *request;
     uint64_t submitted_ns;
     struct entry *next; /* in the inbox or a list of negotiate */
@@ -36,27 +37,33 @@ struct record {
     entry *entry; /* pending here; guarded by the lock */
 
     /* negotiate */
-    bool waits;              /* the entry has reached negotiation and is not decided yet */
-    bool held;               /* its description waits for the next round */
-    int32_t slot;            /* bit that stands for `agreed`, or -1 */
-    int32_t open_index;      /* place among the records that are being described, or -1 */
-    signature mine;          /* what this rank said last */
-    signature agreed;        /* what the first speaker said */
-    int first_rank;          /* who that was (index in the set) */
-    uint32_t spoken;         /* members that have described it */
-    uint8_t *spoke;          /* one for each member */
-    int64_t *rows;           /* allgather, alltoall: rows that come from each member */
-    uint64_t largest_rows;   /* alltoall: largest split of any member */
-    bool unequal;            /* alltoall: not all splits alike */
-    bool all_mapped;         /* every speaker's memory can be reached */
-    bool whole;              /* as decided, every member has a tensor: none has joined before */
-    char *conflict;          /* the first disagreement, or NULL */
-    uint64_t used_round;     /* last round that decided it */
-    bool recent;             /* used again since the cache's hand last passed */
-    uint32_t order;          /* among the candidates of this round */
-    entry *launching;        /* our entry that this round decided, or NULL: we have joined */
-    uint64_t *ready_ns;      /* by member, for the timeline; NULL: not watched */
-    double combined, leaves; /* squared norms of its last Adasum; guarded by the lock */
+    bool waits;               /* the entry has reached negotiation and is not decided yet */
+    bool held;                /* its description waits for the next round */
+    int32_t bit;              /* that stands for `agreed`, or -1 */
+    int32_t open_index;       /* place among the records that are being described, or -1 */
+    signature mine;           /* what this rank said last */
+    signature agreed;         /* what the first speaker said */
+    int first_rank;           /* who that was (index in the set) */
+    uint32_t spoken;          /* members that have described it */
+    uint8_t *spoke;           /* one for each member */
+    int64_t *rows;            /* allgather, alltoall: rows that come from each member */
+    uint64_t largest_rows;    /* alltoall: largest split of any member */
+    bool unequal;             /* alltoall: not all splits alike */
+    bool all_mapped;          /* every speaker's memory can be reached */
+    bool whole;               /* as decided, every member has a tensor: none has joined before */
+    bool conflicting;         /* the members disagree about it */
+    char *conflict;           /* the first disagreement; valid if conflicting */
+    uint64_t used_round;      /* last round that decided it */
+    bool recent;              /* used again since the cache's hand last passed */
+    uint32_t order;           /* among the candidates of this round */
+    entry *launching;         /* our entry that this round decided, or NULL: we have joined */
+    uint64_t *ready_ns;       /* by member, for the timeline; NULL: not watched */
+    uint64_t asked_ns;        /* stall report: when someone last asked who holds it, … */
+    uint64_t asked_to_end_ns; /* … and when we did to end the job */
+    uint32_t asked_number;    /* of our question about it; 0: none, or another rank reports it */
+    uint32_t asked_index;     /* its place there */
+    double combined, leaves;  /* squared norms of its last Adasum; guarded by the lock */
+    double counted;           /* leaves that were not 0 */
     bool has_norms;
 
     char name[];
@@ -95,6 +102,9 @@ void queue_close(queue *q, rueda_status status, const char *text);
 
 /* Finds or makes the record of a name; NULL: not there, or out of memory. */
 record *queue_record(queue *q, const char *name, size_t length, bool make);
+
+/* The record with this hash, or NULL; the caller holds the lock. */
+record *queue_find_hash(const queue *q, uint64_t hash);
 
 /* Takes the entry off its record, so that the name may be submitted again. The caller ends the
  * request and frees the entry. */

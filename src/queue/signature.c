@@ -36,9 +36,11 @@ rueda_status signature_copy(signature *to, const signature *from)
     to->list = NULL;
     if (from->list_count == 0)
         return RUEDA_OK;
+    to->list_count = 0;
     to->list = malloc(from->list_count * sizeof *to->list);
     if (to->list == NULL)
         return status_fail(RUEDA_ERR_MEMORY, "out of memory for the description of a tensor");
+    to->list_count = from->list_count;
     memcpy(to->list, from->list, from->list_count * sizeof *to->list);
     return RUEDA_OK;
 }
@@ -75,6 +77,24 @@ const char *signature_kind_name(uint8_t kind)
     return kind < SIGNATURE_KIND_COUNT ? names[kind] : "?";
 }
 
+bool signature_reduces(uint8_t kind)
+{
+    return kind == SIGNATURE_ALLREDUCE || kind == SIGNATURE_REDUCESCATTER ||
+           kind == SIGNATURE_REDUCE;
+}
+
+bool signature_has_root(uint8_t kind)
+{
+    return kind == SIGNATURE_BROADCAST || kind == SIGNATURE_REDUCE || kind == SIGNATURE_GATHER ||
+           kind == SIGNATURE_SCATTER;
+}
+
+bool signature_rows_differ(uint8_t kind)
+{
+    return kind == SIGNATURE_ALLGATHER || kind == SIGNATURE_ALLTOALL || kind == SIGNATURE_GATHER ||
+           kind == SIGNATURE_SCATTER;
+}
+
 static void shape_text(const signature *s, char *text)
 {
     size_t used = (size_t)snprintf(text, SHAPE_TEXT_MAX, "[");
@@ -84,12 +104,26 @@ static void shape_text(const signature *s, char *text)
     snprintf(text + used, SHAPE_TEXT_MAX - used, "]");
 }
 
+/* "[0, 1, 5]"; a long list ends in "…". */
+static void list_text(const signature *s, char *text)
+{
+    size_t used = (size_t)snprintf(text, SHAPE_TEXT_MAX, "[");
+    for (uint32_t i = 0; i < s->list_count; i++) {
+        if (used >= SHAPE_TEXT_MAX - 32) {
+            used += (size_t)snprintf(text + used, SHAPE_TEXT_MAX - used, ", …");
+            break;
+        }
+        used += (size_t)snprintf(text + used, SHAPE_TEXT_MAX - used, i == 0 ? "%lld" : ", %lld",
+                                 (long long)s->list[i]);
+    }
+    snprintf(text + used, SHAPE_TEXT_MAX - used, "]");
+}
+
 static bool same_shape(const signature *a, const signature *b)
 {
     if (a->ndim != b->ndim)
         return false;
-    const int first = a->kind == SIGNATURE_ALLGATHER || a->kind == SIGNATURE_ALLTOALL;
-    for (int i = first; i < a->ndim; i++) {
+    for (int i = signature_rows_differ(a->kind); i < a->ndim; i++) {
         if (a->shape[i] != b->shape[i])
             return false;
     }
@@ -114,9 +148,8 @@ static rueda_status shape_conflict(const char *name, const signature *a, int a_r
         "tensor '%s': Mismatched %s tensor shapes: One rank sent a tensor of shape %s, but another "
         "rank sent a tensor of shape %s. These are rank %d and rank %d; %s",
         name, signature_kind_name(a->kind), a_text, b_text, a_rank, b_rank,
-        a->kind == SIGNATURE_ALLGATHER || a->kind == SIGNATURE_ALLTOALL
-            ? "only the first dimension may differ"
-            : "submit the same shape on all ranks");
+        signature_rows_differ(a->kind) ? "only the first dimension may differ"
+                                       : "submit the same shape on all ranks");
 }
 
 static rueda_status reduction_conflict(const char *name, const signature *a, int a_rank,
@@ -141,10 +174,13 @@ static rueda_status set_conflict(const char *name, const signature *a, int a_ran
     if (a->kind == SIGNATURE_REMOVE_SET && a->root != b->root)
         return CONFLICT("process sets to remove", "named set %d", a->root, b->root,
                         "remove the same set");
-    if (a->kind == SIGNATURE_ADD_SET && !same_list(a, b))
-        return CONFLICT("process sets to add", "named %u ranks (or others)", a->list_count,
-                        b->list_count, "give the same ranks on all ranks");
-    return RUEDA_OK;
+    if (a->kind != SIGNATURE_ADD_SET || same_list(a, b))
+        return RUEDA_OK;
+    char a_text[SHAPE_TEXT_MAX], b_text[SHAPE_TEXT_MAX];
+    list_text(a, a_text);
+    list_text(b, b_text);
+    return CONFLICT("process sets to add", "named the ranks %s", a_text, b_text,
+                    "all ranks of the job must add the same sets in the same order");
 }
 
 rueda_status signature_conflict(const char *name, const signature *a, int a_rank,
@@ -159,12 +195,23 @@ rueda_status signature_conflict(const char *name, const signature *a, int a_rank
                         "submit the same type on all ranks");
     if (!same_shape(a, b))
         return shape_conflict(name, a, a_rank, b, b_rank);
-    if (a->kind == SIGNATURE_BROADCAST && a->root != b->root)
-        return CONFLICT("BROADCAST root ranks", "specified root rank %d", a->root, b->root,
-                        "name one root on all ranks");
-    if (a->group != b->group || a->group_size != b->group_size)
-        return CONFLICT("groups", "had a group of %u (or another group)", a->group_size,
-                        b->group_size, "group the same tensors on all ranks");
+    if (signature_has_root(a->kind) && a->root != b->root)
+        return status_fail(
+            RUEDA_ERR_MISMATCH,
+            "tensor '%s': Mismatched %s root ranks: One rank specified root rank %d, "
+            "but another rank specified root rank %d. These are rank %d and rank %d; "
+            "name one root on all ranks",
+            name, signature_kind_name(a->kind), a->root, b->root, a_rank, b_rank);
+    if (a->group_size != b->group_size)
+        return CONFLICT("groups", "had it in a group of %u", a->group_size, b->group_size,
+                        "group the same tensors on all ranks");
+    if (a->group != b->group)
+        return status_fail(
+            RUEDA_ERR_MISMATCH,
+            "tensor '%s': Mismatched groups: rank %d and rank %d had it in groups of "
+            "%u, but not with the same other tensors; group the same tensors on all "
+            "ranks",
+            name, a_rank, b_rank, a->group_size);
     const rueda_status status = reduction_conflict(name, a, a_rank, b, b_rank);
     return status != RUEDA_OK ? status : set_conflict(name, a, a_rank, b, b_rank);
 }
@@ -238,15 +285,20 @@ static bool shape_is_sound(const signature *s)
     return elements <= INT64_MAX;
 }
 
-size_t signature_decode(signature *s, const char **name, size_t *name_length, const uint8_t *from,
-                        size_t bytes)
+static rueda_status damaged(void)
+{
+    return status_fail(RUEDA_ERR_INTERNAL, "the description of a tensor is damaged");
+}
+
+rueda_status signature_decode(signature *s, const char **name, size_t *name_length,
+                              const uint8_t *from, size_t bytes, size_t *taken)
 {
     wire_head head;
     if (bytes < sizeof head)
-        return 0;
+        return damaged();
     memcpy(&head, from, sizeof head);
     if (!head_is_sound(&head, bytes))
-        return 0;
+        return damaged();
     *s = (signature){.kind = head.kind,
                      .dtype = head.dtype,
                      .op = head.op,
@@ -264,15 +316,16 @@ size_t signature_decode(signature *s, const char **name, size_t *name_length, co
     if (head.list_count > 0) {
         s->list = malloc(head.list_count * sizeof *s->list);
         if (s->list == NULL)
-            return 0;
+            return status_fail(RUEDA_ERR_MEMORY, "out of memory for the description of a tensor");
         memcpy(s->list, from, head.list_count * sizeof *s->list);
         s->list_count = head.list_count;
     }
     if (!shape_is_sound(s)) {
         signature_fini(s);
-        return 0;
+        return damaged();
     }
     *name = (const char *)from + head.list_count * sizeof(int64_t);
     *name_length = head.name_length;
-    return head.bytes;
+    *taken = head.bytes;
+    return RUEDA_OK;
 }

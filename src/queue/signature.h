@@ -13,6 +13,9 @@
     X(BROADCAST, "BROADCAST")                                                                      \
     X(ALLTOALL, "ALLTOALL")                                                                        \
     X(REDUCESCATTER, "REDUCESCATTER")                                                              \
+    X(REDUCE, "REDUCE")                                                                            \
+    X(GATHER, "GATHER")                                                                            \
+    X(SCATTER, "SCATTER")                                                                          \
     X(BARRIER, "BARRIER")                                                                          \
     X(ADD_SET, "ADD_PROCESS_SET")                                                                  \
     X(REMOVE_SET, "REMOVE_PROCESS_SET")                                                            \
@@ -29,13 +32,13 @@ typedef struct signature {
     uint8_t kind, dtype, op, ndim;
     bool mapped; /* own: input and output can be reached by peers */
     uint8_t zero[3];
-    int32_t root;        /* broadcast: global rank; REMOVE_SET: the set */
+    int32_t root;        /* of those that have one: global rank; REMOVE_SET: the set */
     int32_t priority;    /* the first speaker's counts */
     uint32_t group_size; /* tensors of the group, 0: none */
-    uint32_t list_count; /* alltoall: splits, own; ADD_SET: ranks */
+    uint32_t list_count; /* alltoall: splits, own; scatter: the root's; ADD_SET: ranks */
     uint64_t group;      /* hash of the group's name */
     double prescale, postscale;
-    int64_t shape[RUEDA_MAX_DIMS]; /* allgather, alltoall: shape[0] is own */
+    int64_t shape[RUEDA_MAX_DIMS]; /* shape[0] is own where signature_rows_differ */
     int64_t *list;                 /* list_count numbers, owned */
 } signature;
 
@@ -46,7 +49,7 @@ void signature_init(signature *s, signature_kind kind, rueda_dtype dtype);
 uint64_t signature_elements(const signature *s);
 uint64_t signature_row_elements(const signature *s);
 
-/* Copies with its list. ERR_MEMORY. */
+/* Copies with its list. ERR_MEMORY: without it, so that the copy repeats nothing that has one. */
 rueda_status signature_copy(signature *to, const signature *from);
 void signature_fini(signature *s);
 
@@ -61,11 +64,16 @@ rueda_status signature_conflict(const char *name, const signature *a, int a_rank
 /* Bytes of the encoded signature with its name. */
 size_t signature_encoded_bytes(const signature *s, size_t name_length);
 void signature_encode(const signature *s, const char *name, size_t name_length, uint8_t *to);
-/* Reads one; returns the bytes taken, 0 if they are not a signature. The name points into `from`
- * and is not terminated; list is allocated. */
-size_t signature_decode(signature *s, const char **name, size_t *name_length, const uint8_t *from,
-                        size_t bytes);
+/* Reads one that begins at `from`. *taken: its bytes. The name points into `from` and is not terminated;
+ * list is allocated. ERR_INTERNAL: they are not a signature; ERR_MEMORY. */
+rueda_status signature_decode(signature *s, const char **name, size_t *name_length,
+                              const uint8_t *from, size_t bytes, size_t *taken);
 
 const char *signature_kind_name(uint8_t kind);
+
+/* What kinds have in common: a reduction, one root, first dimensions that need not agree. */
+bool signature_reduces(uint8_t kind);
+bool signature_has_root(uint8_t kind);
+bool signature_rows_differ(uint8_t kind);
 
 #endif

@@ -14,7 +14,7 @@ case_hosts_are_filled_in_order() {
     equal "$(places -np 4 -H a:2,b:3,c)" 'a=2 b=2'
     equal "$(places --num-proc 4 --hosts a:2,b:3,a:2)" 'a=4'
     equal "$(places -H 'a:1,[fe80::1%eth0]:2,fd00::2,user@b:4')" 'a=1 fe80::1%eth0=2 fd00::2=1 user@b=4'
-    equal "$(places -H "localhost:1,a:1,127.0.0.1:2,$(hostname):1,[::1]:1")" 'localhost=5 a=1'
+    equal "$(places -H "localhost:1,a:1,127.0.0.1:2,$(hostname):1,[::1]:1")" 'localhost=1 a=1 127.0.0.1=2 '"$(hostname)"'=1 ::1=1'
     equal "$(places -H "localhost:1,a:1,127.0.0.1:2" --ssh-always)" 'localhost=1 a=1 127.0.0.1=2'
 }
 
@@ -140,6 +140,7 @@ case_horovodruns_options_are_understood() {
         --fusion-threshold-mb 32 --cache-capacity 2048 --stall-check-warning-time-seconds 5 \
         --stall-check-shutdown-time-seconds 6 --gloo-timeout-seconds 7 --log-level debug \
         --log-hide-timestamp --no-autotune --no-hierarchical-allreduce --start-timeout 20 --nics lo env
+    equal "$(grep -c 'without effect' err)" 1
     for variable in FUSION_THRESHOLD=33554432 CACHE_CAPACITY=2048 STALL_WARN=5 STALL_END=6 \
         START_TIMEOUT=7 LOG_LEVEL=debug; do
         contains out "RUEDA_$variable"
@@ -152,6 +153,56 @@ case_horovodruns_options_are_understood() {
     contains out 'shared memory'
 }
 
+# The job is the same without them: one line says what was left out, and it runs.
+case_tuning_options_never_stop_a_job() {
+    expect 0 "$rueda" run --horovodrun -np 1 --autotune --autotune-log-file log --autotune-warmup-samples 3 \
+        --autotune-steps-per-sample=10 --autotune-bayes-opt-max-samples 20 --autotune-gaussian-process-noise 0.8 \
+        --num-nccl-streams 2 --thread-affinity 1 --log-with-timestamp --binding-args='--rankfile x' \
+        --mpi-threads-disable --torus-allreduce --no-log-hide-timestamp --ccl-bgt-affinity 3 --cycle-time-ms 5 \
+        --mpi-args='--map-by slot' echo done
+    equal "$(cat out)" '[0]<stdout>:done'
+    equal "$(cat err)" 'rueda run: without effect here, and left out: --autotune, --autotune-log-file, --autotune-warmup-samples, --autotune-steps-per-sample, --autotune-bayes-opt-max-samples, --autotune-gaussian-process-noise, --num-nccl-streams, --thread-affinity, --log-with-timestamp, --binding-args, --mpi-threads-disable, --torus-allreduce, --no-log-hide-timestamp, --ccl-bgt-affinity, --cycle-time-ms, --mpi-args'
+    # what asks for nothing special is not worth a word
+    expect 0 "$rueda" run --horovodrun -np 1 --no-autotune --no-torus-allreduce --no-mpi-threads-disable \
+        --log-without-timestamp --gloo --disable-cache true
+    [ ! -s err ] || fail "a warning"
+    # numbers beyond our limits mean the limits
+    expect 0 "$rueda" run --horovodrun -np 1 --no-prefix --cache-capacity 1000000 --gloo-timeout-seconds 0 env
+    contains out RUEDA_CACHE_CAPACITY=65536
+    contains out RUEDA_START_TIMEOUT=1
+    expect 0 "$rueda" run -n 2 true
+}
+
+case_prefix_of_horovodrun() {
+    # shellcheck disable=SC2016
+    expect 0 "$rueda" run --horovodrun -np 11 sh -c 'echo to $HOROVOD_RANK; echo and $HOROVOD_RANK >&2'
+    for rank in 0 9 10; do
+        contains out "[$rank]<stdout>:to $rank"
+        contains err "[$rank]<stderr>:and $rank"
+    done
+    expect 0 "$rueda" run --horovodrun -np 1 --prefix-output-with-timestamp echo x
+    grep -qE '^[A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8} [0-9]{4}\[0\]<stdout>:x$' out || fail "time"
+}
+
+# Two names of one machine: how a job on several hosts is tried out on one.
+case_names_of_this_machine_are_hosts() {
+    # shellcheck disable=SC2016
+    expect 0 "$rueda" run -H localhost:2,127.0.0.1:2 --no-prefix sh -c 'echo "$HOROVOD_RANK on $HOROVOD_HOSTNAME:" \
+        "$HOROVOD_LOCAL_RANK of $HOROVOD_LOCAL_SIZE, $HOROVOD_CROSS_RANK of $HOROVOD_CROSS_SIZE"'
+    equal "$(sort out)" '0 on localhost: 0 of 2, 0 of 2
+1 on localhost: 1 of 2, 0 of 2
+2 on 127.0.0.1: 0 of 2, 1 of 2
+3 on 127.0.0.1: 1 of 2, 1 of 2'
+    worker=$(dirname "$rueda")/tests/cluster/cluster-worker
+    expect 0 "$rueda" run -H localhost:2,127.0.0.1:2 "$worker"
+    equal "$(grep -c ': right$' out)" 4
+    contains out 'rank 3 of 4, local 1 of 2, cross 1 of 2: right'
+    expect 0 "$rueda" run -np 1 --no-prefix sh -c 'echo $HOROVOD_HOSTNAME'
+    equal "$(cat out)" localhost
+    expect 0 "$rueda" run -H "$(hostname):1" --no-prefix sh -c 'echo $HOROVOD_HOSTNAME'
+    equal "$(cat out)" "$(hostname)"
+}
+
 case_options_come_from_a_file() {
     if "$rueda" run -np 1 --config-file none true 2>&1 | grep -q libyaml; then
         echo "built without libyaml" >&2
@@ -162,6 +213,15 @@ case_options_come_from_a_file() {
     contains out RUEDA_CACHE_CAPACITY=100
     contains out RUEDA_FUSION_THRESHOLD=2097152
     contains out RUEDA_STALL_WARN=0
+    printf '%s\n' 'params: {torus_allreduce: true, cycle_time_ms: 5}' \
+        'autotune: {enabled: true, log_file: log, warmup_samples: 5, steps_per_sample: 20,' \
+        '  bayes_opt_max_samples: 50, gaussian_process_noise: 0.9}' \
+        'library_options: {mpi_threads_disable: true, num_nccl_streams: 2, thread_affinity: 1, ccl_bgt_affinity: 1}' \
+        'logging: {level: INFO, with_timestamp: true, hide_timestamp: true}' >file
+    expect 0 "$rueda" run --horovodrun -np 1 --config-file file echo done
+    equal "$(cat out)" '[0]<stdout>:done'
+    one_line err
+    contains err 'left out: --torus-allreduce, --cycle-time-ms, --autotune, --autotune-log-file, '
     expect 2 "$rueda" run -np 1 --config-file none true
     one_line err
     contains err 'none: cannot be read'
@@ -181,16 +241,13 @@ case_a_failure_is_told_as_horovodrun_does() {
 
 case_what_is_not_built_says_so() {
     for option in --min-np --max-np --slots-per-host --elastic-timeout --reset-limit \
-        --blacklist-cooldown-range --host-discovery-script --autotune --autotune-log-file \
-        --mpi-threads-disable --jsrun --binding-args \
-        --thread-affinity --log-with-timestamp; do
+        --blacklist-cooldown-range --host-discovery-script --jsrun; do
         expect 2 "$rueda" run -np 1 $option 2 true
         one_line err
         contains err "rueda run: $option: "
         expect 2 "$rueda" run -np 1 $option=2 true
         one_line err
     done
-    contains err 'write --prefix-timestamp instead'
     expect 2 "$rueda" run -np 1 --min-np 2 true
     contains err 'elastic jobs are not built yet'
 }

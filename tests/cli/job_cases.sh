@@ -407,27 +407,29 @@ case_the_package_of_the_launcher_is_linked() {
         cp "$rueda" $own/bin/rueda
         echo "place = '$own'" >$own/lib/python3.99/site-packages/rueda/__init__.py
     done
-    expect 0 one/bin/rueda run job.yaml --no-prefix
-    equal "$(sort -u out)" '9.9.9 one'
-    expect 0 two/bin/rueda run job.yaml --no-prefix
-    equal "$(sort -u out)" '9.9.9 two'
+    expect 0 one/bin/rueda run job.yaml
+    equal "$(sed 's/^\[[0-9]*\]: //' out | sort -u)" '9.9.9 one'
+    expect 0 two/bin/rueda run job.yaml
+    equal "$(sed 's/^\[[0-9]*\]: //' out | sort -u)" '9.9.9 two'
     [ ! -s err ] || fail "something on stderr"
     rm "$envs"/torch-*/lib/python3*/site-packages/rueda
     mkdir "$(echo "$envs"/torch-*/lib/python3*/site-packages)/rueda"
     echo "place = 'theirs'" >"$(echo "$envs"/torch-*/lib/python3*/site-packages)/rueda/__init__.py"
-    expect 0 one/bin/rueda run job.yaml --no-prefix
-    equal "$(sort -u out)" '9.9.9 theirs'
+    expect 0 one/bin/rueda run job.yaml
+    equal "$(sed 's/^\[[0-9]*\]: //' out | sort -u)" '9.9.9 theirs'
 }
 
 # An interpreter that makes environments in no time, and notes that it did.
 quick_python() {
     cat >quick-python <<-'END'
 	#!/bin/sh
-	[ "$1" != -c ] || { echo 3.99 && exit 0; }
+	[ "$1" = -m ] || exec python3 "$@"
 	[ "$2" != venv ] || { mkdir -p "$3/bin" && cp "$0" "$3/bin/python" && exit 0; }
 	sleep 0.3
 	echo made >>made
 	END
+    python3 -c 'import ctypes, fcntl' || { echo "no Python" && exit 77; }
+    key=jax-1.0-py$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')
     chmod +x quick-python
     export XDG_CACHE_HOME="$PWD/cache"
     printf 'framework: jax\nversion: 1.0\npython: %s\nrun: command -v python\n' "$PWD/quick-python" >job.yaml
@@ -440,16 +442,16 @@ case_two_jobs_share_one_environment() {
     "$rueda" run job.yaml >out.2 2>err.2 &
     second=$!
     wait "$first" && wait "$second" || fail "$(cat err.1 err.2)"
-    equal "$(cat out.1 out.2 | grep -c 'cache/rueda/envs/jax-1.0-py3.99/bin/python$')" 2
+    equal "$(cat out.1 out.2 | grep -c 'cache/rueda/envs/'"$key"'/bin/python$')" 2
     equal "$(wc -l <made)" 1
 }
 
 case_half_an_environment_is_made_anew() {
     quick_python
-    mkdir -p cache/rueda/envs/jax-1.0-py3.99/bin
-    touch cache/rueda/envs/jax-1.0-py3.99/bin/left-over
+    mkdir -p "cache/rueda/envs/$key/bin"
+    touch "cache/rueda/envs/$key/bin/left-over"
     expect 0 "$rueda" run job.yaml
-    [ ! -e cache/rueda/envs/jax-1.0-py3.99/bin/left-over ] || fail "the old one is still there"
+    [ ! -e "cache/rueda/envs/$key/bin/left-over" ] || fail "the old one is still there"
     equal "$(wc -l <made)" 1
 }
 
@@ -472,7 +474,7 @@ case_missing_python_is_named() {
 case_interrupted_installation_leaves_nothing() {
     cat >slow-python <<-'END'
 	#!/bin/sh
-	[ "$1" != -c ] || { echo 3.99 && exit 0; }
+	[ "$1" = -m ] || exec python3 "$@"
 	mkdir -p "$3" && echo $$ >pid && exec sleep 60
 	END
     chmod +x slow-python
@@ -486,6 +488,33 @@ case_interrupted_installation_leaves_nothing() {
     equal $? 130
     all_gone pid || fail "it still runs"
     equal "$(find cache -type d -name 'jax*' | wc -l)" 0
+    [ ! -e reached ] || fail "it was run"
+
+    rm pid
+    env --default-signal "$rueda" run job.yaml >out 2>err &
+    launcher=$!
+    await 10 "it is being prepared again" test -s pid
+    kill -s KILL "$launcher"
+    wait "$launcher"
+    await 10 "all that it has started is gone" all_gone pid
+}
+
+# What lies where the job is started has nothing to do with how its environment is made.
+case_modules_of_the_user_are_left_alone() {
+    quick_python
+    for module in venv subprocess shutil re; do
+        echo "raise SystemExit('the wrong $module')" >$module.py
+    done
+    PYTHONPATH=$PWD PYTHONHOME=/nowhere expect 0 "$rueda" run job.yaml
+    equal "$(wc -l <made)" 1
+}
+
+case_a_folder_that_cannot_be_made_is_named() {
+    quick_python
+    touch cache
+    expect 1 "$rueda" run job.yaml
+    equal "$(cat err)" "rueda run: cannot make $PWD/cache/rueda/envs/$key: Not a directory"
+    one_line err
 }
 
 case_other_hosts_make_their_own() {
@@ -503,6 +532,14 @@ case_example_of_lines_runs() {
     expect 0 "$rueda" run "$source/examples/jobs/lines.yaml"
     equal "$(grep -c 'hello from rank . of 4' out)" 4
     equal "$(grep -c 'all have slept' out)" 4
+}
+
+# What the launcher knew of the ranks of a line must not end those of the next.
+case_the_next_line_starts_afresh() {
+    worker=$(dirname "$rueda")/tests/cluster/cluster-worker
+    printf 'project: steps\nworkers: 2\nrun:\n- "true"\n- %s\n' "$worker" >job.yaml
+    expect 0 "$rueda" run job.yaml
+    equal "$(grep -c right out)" 2
 }
 
 run_case "$1"

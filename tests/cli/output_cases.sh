@@ -20,6 +20,26 @@ case_time_stands_before_lines() {
     grep -qE '^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}\.[0-9]{3} hello$' out || fail "no time alone"
 }
 
+# ---- Terminals --------------------------------------------------------------------------------------
+
+# A bar ends with a return and stands there. Whatever comes next from somebody else takes its place.
+case_nothing_remains_of_a_bar() {
+    command -v python3 >/dev/null || { echo "no python3"; exit 77; }
+    for stream in 1 2; do
+        python3 -c 'import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)' "$rueda" run -np 2 sh -c \
+            '[ $RUEDA_RANK = 1 ] || { printf "50%% ####\r50%% ####\r" >&'$stream'; echo >there; exec sleep 60; }
+            while [ ! -e there ]; do sleep 0.05; done
+            sleep 0.5; echo; exit 3' >out 2>err </dev/null
+        equal $? 3
+        tr -d '\r' <out | tr '\033' E >plain
+        contains plain '[0]: 50% ####E[K[1]:'
+        contains plain '[0]: 50% ####E[Krueda run: the last lines of rank 1 again:'
+        rm there
+    done
+    expect 0 "$rueda" run -np 1 printf '50%%\r' # a file gets no such thing
+    ! grep -q "$(printf '\033')" out || fail "an escape in a file"
+}
+
 # ---- Files ----------------------------------------------------------------------------------------
 
 case_output_goes_to_files() {
@@ -47,6 +67,42 @@ case_a_place_that_cannot_be_written() {
     equal "$(cat err)" 'rueda run: cannot make plain/logs/rank.0: Not a directory'
     expect 1 "$rueda" run -np 1 --json-file no/such true
     equal "$(cat err)" 'rueda run: cannot write no/such: No such file or directory'
+}
+
+# ---- A disk that is full ---------------------------------------------------------------------------
+
+# The job goes on, since its work is worth more than its lines; it says so and ends with an error.
+case_a_full_disk_is_named() {
+    for output in "" --json --prefix-timestamp; do
+        "$rueda" run -np 2 $output sh -c 'echo hi; sleep 0.2; echo again; echo >done.$RUEDA_RANK' >/dev/full 2>err
+        equal $? 1
+        contains err 'rueda run: cannot write stdout: No space left on device; output is lost, the job goes on'
+        ! grep -qi pipe err || fail "a word of a pipe"
+        rm done.0 done.1 || fail "a rank did not go on"
+    done
+    "$rueda" run -np 2 sh -c 'echo hi >&2; echo shown' >out 2>/dev/full
+    equal $? 1
+    equal "$(grep -c shown out)" 2
+    expect 1 "$rueda" run -np 2 --json-file /dev/full echo shown
+    contains err 'rueda run: cannot write /dev/full: No space left on device; output is lost'
+    equal "$(grep -c shown out)" 2
+    expect 1 "$rueda" run -np 2 --results /dev/full sh -c 'echo 1 >/dev/fd/$RUEDA_RESULTS_FD'
+    contains err 'rueda run: cannot write /dev/full: No space left on device; output is lost'
+    "$rueda" run -np 2 sh -c 'exit 7' >/dev/full 2>err
+    equal $? 7
+}
+
+case_a_full_disk_for_files_is_named() {
+    mkdir -p small
+    mount -t tmpfs -o size=64k none small 2>/dev/null || { echo "only root can make a small disk" && exit 77; }
+    "$rueda" run -np 2 --output-filename small/logs --json-file events seq 100000 >out 2>err
+    code=$?
+    umount small
+    equal $code 1
+    tail -n 1 err | grep -qE '^rueda run: cannot write small/logs/rank\.[01]/stdout: No space left on device; output is lost$' ||
+        fail "last line"
+    contains events '"exit_code": 1, "seconds": '
+    contains events '"cause": "cannot write small/logs/rank.'
 }
 
 # ---- The last lines again -------------------------------------------------------------------------
@@ -130,7 +186,7 @@ case_events_hold_any_bytes() {
     printf 'a"\\\t\001\303\244\377\355\240\200\360\237\222\203\n' >bytes
     expect 0 "$rueda" run -np 1 --json cat bytes
     is_json out
-    contains out '"text": "a\"\\\u0009\u0001ä����💃"}'
+    contains out '"text": "a\"\\\t\u0001ä����💃"}'
 }
 
 case_events_go_to_a_file() {

@@ -234,6 +234,12 @@ case_a_rank_may_end_early() {
 case_timeout_ends_the_job() {
     expect 124 "$rueda" run -np 2 --timeout 1 sleep 60
     equal "$(tail -n 1 err)" 'rueda run: the job took longer than 1 s (--timeout)'
+    expect 124 "$rueda" run -np 2 --timeout 0.3 sleep 60
+    equal "$(tail -n 1 err)" 'rueda run: the job took longer than 0.3 s (--timeout)'
+    for bad in 0 -1 nan 1e99 2s ''; do
+        expect 2 "$rueda" run -np 2 --timeout "$bad" true
+        equal "$(cat err)" "rueda run: --timeout $bad is not valid; give seconds from 0.001 to 31536000"
+    done
 }
 
 case_command_not_found() {
@@ -335,14 +341,14 @@ case_user_signals_are_passed_on() {
 # ---- Usage ----------------------------------------------------------------------------------------
 
 case_bad_usage_says_what_to_write() {
-    for arguments in "" "-np 2" "ls" "-np 0 ls" "-np two ls" "-np 99999 ls" "-np" "-n 2 ls" \
+    for arguments in "" "-np 2" "ls" "-np 0 ls" "-np two ls" "-np 99999 ls" "-np" "-nn 2 ls" \
         "-np 2 --timeout 0 ls" "-np 2 --no-prefix=1 ls" "-np 2 --nonsense ls"; do
         # shellcheck disable=SC2086
         expect 2 "$rueda" run $arguments
         one_line err
         [ ! -s out ] || fail "run $arguments: output"
     done
-    expect 2 "$rueda" run -n 2 ls
+    expect 2 "$rueda" run -nn 2 ls
     contains err 'did you mean -np?'
 }
 

@@ -114,14 +114,21 @@ case_mpijob_script_runs() {
 	env: {DATA: "it's \$(here) \$\$"}
 	run:
 	- echo "\$DATA \$RUEDA_RANK of \$RUEDA_SIZE sees \$CUDA_VISIBLE_DEVICES" \$(echo sub)
+	- sh $PWD/script_of_mine
 	- $worker
 	END
+    # shellcheck disable=SC2016
+    echo 'echo "mine: $RUEDA_RANK/$RUEDA_SIZE $RUEDA_LOCAL_RANK/$RUEDA_LOCAL_SIZE' \
+        '$RUEDA_CROSS_RANK/$RUEDA_CROSS_SIZE $HOROVOD_RANK/$HOROVOD_SIZE"' >script_of_mine
     # shellcheck disable=SC2086
     expect 0 "$rueda" submit job.yaml --to kubernetes $image --dry-run
     cp out file.yaml
     fields script file.yaml >script
     DATA="it's \$(here) \$\$" PATH=$PWD/bin:$PATH OMPI_MCA_rmaps_base_oversubscribe=1 expect 0 sh script
     contains out "it's \$(here) \$\$ 1 of 4 sees 2,3 sub"
+    for rank in 0 1 2 3; do
+        contains out "mine: $rank/4 $rank/4 0/1 $rank/4"
+    done
     equal "$(grep -c ': right$' out)" 4
 }
 
@@ -138,6 +145,24 @@ case_indexed_job_has_the_fields() {
     # shellcheck disable=SC2086
     expect 0 "$rueda" submit job.yaml --to kubernetes --engine tcp $image --dry-run
     contains out 'key: "(hidden'
+}
+
+# What YAML would take for something else, or cannot show as it is.
+case_any_text_is_read_back() {
+    job_file
+    i=0
+    for value in yes '~' 012 1e3 0x1f 12:30:45 2026-11-16 '' ' x ' '# x' 'a: b' '*x' '&x' '!x' '|' '[x]' \
+        '{x: y}' '<line>' "$(printf 'one\n\n  two\n#three')" "$(printf 'tab\there')" "$(printf 'bell\a')" \
+        "$(printf 'caf\303\251 \360\237\222\203')" "$(printf 'x\n\342\200\250y')"; do
+        i=$((i + 1))
+        set -- "$@" -x "V$i=$value"
+    done
+    # shellcheck disable=SC2086
+    expect 0 "$rueda" submit job.yaml --to kubernetes --engine tcp $image --output file.yaml "$@"
+    fields variables file.yaml "$@"
+    # shellcheck disable=SC2086
+    refused "cannot stand in a YAML file, which is UTF-8 alone" job.yaml --to kubernetes $image \
+        -x "$(printf 'BAD=\377')"
 }
 
 case_azureml_job_has_the_fields() {
@@ -213,14 +238,18 @@ case_incomplete_workspace_is_refused() {
     refused 'cannot read config_aml.json: No such file or directory; it says where the job goes' \
         one_line.yaml --to azureml
     echo '{"subscription_id": "1", "resource_group": "", "workspace_name": "w"}' >config_aml.json
-    refused 'config_aml.json:1:1: "resource_group", "compute_target" missing or empty' one_line.yaml --to azureml
+    refused 'config_aml.json: "resource_group", "compute_target" missing or empty' one_line.yaml --to azureml
     echo '{"subscription": "1"}' >config_aml.json
-    refused "config_aml.json:1:2: 'subscription' is no key here; did you mean 'subscription_id'?" \
+    refused "config_aml.json: 'subscription' is no key here; did you mean 'subscription_id'?" \
         one_line.yaml --to azureml
+    echo '{"subscription_id": 1}' >other.json
+    refused 'other.json: "subscription_id" is not a text in quotes' one_line.yaml --to azureml --config other.json
+    echo '{"resource_group": "a", "resource_group": "b"}' >other.json
+    refused 'other.json:1:' one_line.yaml --to azureml --config other.json
     echo '[1]' >other.json
-    refused 'other.json:1:1: a JSON object' one_line.yaml --to azureml --config other.json
+    refused 'other.json: a JSON object' one_line.yaml --to azureml --config other.json
     echo '{"subscription_id": "1"' >other.json
-    refused 'other.json:' one_line.yaml --to azureml --config other.json
+    refused 'other.json:2:0: this is no JSON: ' one_line.yaml --to azureml --config other.json
 }
 
 case_missing_programs_are_named() {

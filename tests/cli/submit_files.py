@@ -2,7 +2,7 @@
 
 The job is tests/cli/submit_cases.sh's: project Digits, 2 workers of 2 processes, 4 cpus, 64 MiB and 2 GPUs
 each, DATA and two lines. Where more thorough checkers are installed, they look, too. KIND script prints the
-script of an MPIJob.
+script of an MPIJob; KIND variables compares with the -x NAME=VALUE that follow.
 """
 import sys
 
@@ -56,6 +56,7 @@ def mpijob(documents):
     assert "\nmpirun --allow-run-as-root -np 4 --bind-to none" in script
     assert script.count("mpirun") == 2 and " -x DATA " in script
     assert "CUDA_VISIBLE_DEVICES=$OMPI_COMM_WORLD_LOCAL_RANK" in script
+    assert script.count("export RUEDA_RANK=$OMPI_COMM_WORLD_RANK ") == 2  # in each line
     assert worker["template"]["spec"]["containers"][0]["command"] == ["/usr/sbin/sshd", "-De"]
 
 
@@ -91,6 +92,15 @@ def indexed(documents):
     check_by_schema(documents)
 
 
+def variables(documents):
+    (container,) = documents[2]["spec"]["template"]["spec"]["containers"]
+    found = {v["name"]: v.get("value") for v in container["env"]}
+    given = dict(word.split("=", 1) for word in sys.argv[3:] if word != "-x")
+    assert len(given) > 20
+    for name, value in given.items():
+        assert found[name] == value, (name, found[name], value)
+
+
 def check_by_schema(documents):
     try:
         import kubernetes_validate
@@ -109,8 +119,11 @@ def azureml(documents):
     assert job["environment"] == {"build": {"path": "docker", "dockerfile_path": "Dockerfile"}}
     assert job["environment_variables"] == {"DATA": DATA, "OMP_NUM_THREADS": "2"}
     assert job["inputs"] == {"IMAGES": {"type": "uri_folder", "path": "./images"}}
-    assert job["command"] == (
-        'export IMAGES="${{inputs.IMAGES}}" && '
+    inputs, ranks, _, horovods, rest = job["command"].split(" && ", 4)
+    assert inputs == 'export IMAGES="${{inputs.IMAGES}}"'
+    assert ranks.startswith("export RUEDA_RANK=$OMPI_COMM_WORLD_RANK RUEDA_SIZE=$OMPI_COMM_WORLD_SIZE ")
+    assert horovods.startswith("export HOROVOD_RANK=$RUEDA_RANK ")
+    assert rest == (
         "export CUDA_VISIBLE_DEVICES=$OMPI_COMM_WORLD_LOCAL_RANK && "
         "echo \"$DATA\" '$x' $(echo sub) $$")
     check_by_azure(sys.argv[2])

@@ -125,4 +125,39 @@ case_rubbish_is_refused() {
     one_line err
 }
 
+# Any JSON will do, and a name stays what it is.
+case_names_are_read_as_json() {
+    cat >t.json <<-'END'
+	[
+	{"name":"process_name","ph":"M","pid":7,"args":{"name":"a\"b\\c \u00e9\n}"}},
+	{"ph": "B", "pid": 7, "tid": 1, "ts": 1, "name": "NEGOTIATE_ALLREDUCE"},
+	{"ts": 3.5, "ph": "E", "pid": 7, "tid": 1}
+	]
+	END
+    expect 0 "$rueda" timeline t.json
+    contains out '  a\"b\\c é\n}'
+    expect 0 "$rueda" timeline --json t.json
+    contains out '{"tensor": "a\"b\\c é\n}", "operations": 0, "negotiate_us": 2.5,'
+    for line in '{"ph": "B", "pid": 7, "tid": 1, "ts": 1' '{"ph": "B", "pid": 7, "tid": 1}' \
+        '{"ph": "B", "pid": -1, "tid": 1, "ts": 1}' '{"ph": "B", "pid": 7, "tid": 4096, "ts": 1}'; do
+        printf '[\n%s\n]\n' "$line" >t.json
+        expect 1 "$rueda" timeline t.json
+        contains err 'line 2: this is not an event'
+    done
+}
+
+# The job goes on, since its work is worth more; it says so and ends with an error.
+case_a_full_disk_is_named() {
+    worker=$(dirname "$rueda")/tests/cluster/cluster-worker
+    mkdir small
+    mount -t tmpfs -o size=16k none small 2>/dev/null || { echo "only root can make a small disk" && exit 77; }
+    RUEDA_TIMELINE=small/t.json "$rueda" run -np 2 "$worker" 2 >out 2>err
+    code=$?
+    umount small
+    equal $code 1
+    equal "$(grep -c right out)" 2
+    grep -q 'the timeline ends: cannot write the timeline .*: No space left on device' err || fail "no reason"
+    equal "$(tail -n 1 err)" 'rueda run: the timeline of rank 0 is incomplete'
+}
+
 run_case "$1"

@@ -53,8 +53,8 @@ case_a_rank_dies_on_another_host() {
     hosts_up 3
     ranks_up 3 60
     kill -9 "$(cat pid.1)"
-    says 0 'rank 1 is lost: it died or was cut off'
-    says 2 'rank 1 is lost: it died or was cut off'
+    says 0 'rank 1 is lost: it ended without rueda_shutdown, or was cut off'
+    says 2 'rank 1 is lost: it ended without rueda_shutdown, or was cut off'
     nothing_left
 }
 
@@ -62,8 +62,8 @@ case_the_first_rank_dies_on_another_host() {
     hosts_up 3
     ranks_up 3 60
     kill -9 "$(cat pid.0)"
-    says 1 'rank 0 is lost: it died or was cut off'
-    says 2 'rank 0 is lost: it died or was cut off'
+    says 1 'rank 0 is lost: it ended without rueda_shutdown, or was cut off'
+    says 2 'rank 0 is lost: it ended without rueda_shutdown, or was cut off'
     nothing_left
 }
 

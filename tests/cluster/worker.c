@@ -23,7 +23,8 @@ static int fail(const char *what)
     return 1;
 }
 
-/* Adasum by its definition: blocks join pairwise, a block without a partner passes. */
+/* Adasum by its definition: blocks join pairwise, each with the weight of its ranks; a block without a
+ * partner passes. No vector here is zero. */
 static void expect_adasum(double **vectors, int count, int size)
 {
     for (int step = 1; step < size; step *= 2) {
@@ -34,7 +35,9 @@ static void expect_adasum(double **vectors, int count, int size)
                 aa += a[i] * a[i];
                 bb += b[i] * b[i];
             }
-            const double ca = aa == 0 ? 1 : 1 - ab / (2 * aa), cb = bb == 0 ? 1 : 1 - ab / (2 * bb);
+            const int upper = size - r - step < step ? size - r - step : step;
+            const double all = step + upper;
+            const double ca = 1 - step / all * ab / aa, cb = 1 - upper / all * ab / bb;
             for (int i = 0; i < count; i++)
                 a[i] = ca * a[i] + cb * b[i];
         }

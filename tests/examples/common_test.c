@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "common/bar.h"
 #include "common/combine.h"
 #include "common/log.h"
 #include "common/options.h"
@@ -75,8 +76,7 @@ static void bad_options_are_named(void **state)
     assert_non_null(strstr(error, "lacks its value"));
     assert_int_equal(PARSE("--word", "three"), OPTIONS_BAD);
     assert_non_null(strstr(error, "does not know 'three'"));
-    assert_int_equal(PARSE("--workers-per-rank", "6"), OPTIONS_BAD);
-    assert_non_null(strstr(error, "power of two"));
+    assert_int_equal(PARSE("--workers-per-rank", "0"), OPTIONS_BAD);
     assert_int_equal(PARSE("--lr", "inf"), OPTIONS_BAD);
     assert_int_equal(PARSE("--log", "x.txt"), OPTIONS_BAD);
     assert_int_equal(PARSE("--nothing"), OPTIONS_BAD);
@@ -187,28 +187,89 @@ static void what_was_not_measured_is_left_out(void **state)
 
 /* ---- Workers inside a process ---------------------------------------------------------------- */
 
-/* Four orthogonal updates add up, four equal ones average; the orthogonality tells. */
+enum { COUNT = 5003, MOST_WORKERS = 12 };
+static float memory[MOST_WORKERS][COUNT];
+
+static void combine(int workers, double *norms)
+{
+    float *updates[MOST_WORKERS];
+    for (int w = 0; w < workers; w++)
+        updates[w] = memory[w];
+    combine_workers(RUEDA_ADASUM, &about, updates, workers, norms);
+}
+
+/* Orthogonal updates add up, equal ones average; the orthogonality tells. */
 static void adasum_of_workers(void **state)
 {
     (void)state;
-    enum { COUNT = 5003, WORKERS = 4 };
-    static float memory[WORKERS][COUNT];
-    float *updates[WORKERS];
-    for (int equal = 0; equal < 2; equal++) {
+    for (int n = 2; n <= 2 * MOST_WORKERS + 1; n++) {
+        const int workers = n / 2, equal = n % 2;
         double norms[2] = {0};
         step_record r;
-        for (int w = 0; w < WORKERS; w++) {
-            updates[w] = memory[w];
+        for (int w = 0; w < workers; w++) {
             for (int i = 0; i < COUNT; i++)
-                memory[w][i] = equal || i % WORKERS == w ? 2 : 0;
+                memory[w][i] = equal || i % workers == w ? 2 : 0;
         }
-        combine_workers(RUEDA_ADASUM, &about, updates, WORKERS, norms);
+        combine(workers, norms);
         for (int i = 0; i < COUNT; i++)
             assert_true(fabsf(memory[0][i] - 2) < 1e-5F);
-        assert_true(fabs(norms[1] - (equal ? 4 * 20000 : 20000)) < 1e-6);
+        if (workers == 1)
+            continue; /* nothing was combined */
+        assert_true(fabs(norms[1] - 20000 * (equal ? workers : 1)) < 1e-6);
         measure_orthogonality(&about, memory[0], norms, &r);
-        assert_true(fabs(r.orthogonality - (equal ? 0.25 : 1)) < 1e-5);
+        assert_true(fabs(r.orthogonality - (equal ? 1.0 / workers : 1)) < 1e-5);
     }
+}
+
+/* Multiples of one vector come to their mean over the workers that have something. */
+static void adasum_of_workers_weighs_all_alike(void **state)
+{
+    (void)state;
+    for (int workers = 1; workers <= MOST_WORKERS; workers++) {
+        double norms[2] = {0}, sum = 0;
+        int several = 0;
+        for (int w = 0; w < workers; w++) {
+            const int factor = (w * w + 1) % 5; /* 1, 2, 0, 0, 2, 1, … */
+            sum += factor;
+            several += factor != 0;
+            for (int i = 0; i < COUNT; i++)
+                memory[w][i] = (float)(factor * (i % 7 - 3));
+        }
+        combine(workers, norms);
+        for (int i = 0; i < COUNT; i++)
+            assert_true(fabs((double)memory[0][i] - sum / several * (i % 7 - 3)) < 1e-4);
+    }
+}
+
+/* ---- The bar --------------------------------------------------------------------------------- */
+
+static void a_bar_is_narrower_than_its_terminal(void **state)
+{
+    (void)state;
+    for (int width = 1; width < 60; width++) {
+        bar b;
+        bar_begin(&b, width);
+        bar_add(&b, "%s", "█▏·"); /* 3 columns, 8 bytes */
+        bar_add(&b, " %d left", 1234567);
+        bar_add(&b, "  %s", "of 16 add up");
+        assert_int_equal(b.columns, width <= 3 ? 0 : width <= 16 ? 3 : width <= 30 ? 16 : 30);
+        assert_int_equal(b.used, strlen(b.text));
+        assert_true(b.columns < width);
+    }
+}
+
+static void a_part_that_is_too_long_ends_the_bar(void **state)
+{
+    (void)state;
+    char longer[BAR_BYTES + 1];
+    memset(longer, 'x', BAR_BYTES);
+    longer[BAR_BYTES] = '\0';
+    bar b;
+    bar_begin(&b, 10 * BAR_BYTES);
+    bar_add(&b, "first");
+    bar_add(&b, "%s", longer);
+    bar_add(&b, "last");
+    assert_string_equal(b.text, "first");
 }
 
 int main(void)
@@ -220,6 +281,9 @@ int main(void)
         cmocka_unit_test(the_summary_has_first_and_last_tenth),
         cmocka_unit_test(what_was_not_measured_is_left_out),
         cmocka_unit_test(adasum_of_workers),
+        cmocka_unit_test(adasum_of_workers_weighs_all_alike),
+        cmocka_unit_test(a_bar_is_narrower_than_its_terminal),
+        cmocka_unit_test(a_part_that_is_too_long_ends_the_bar),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

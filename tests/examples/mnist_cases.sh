@@ -61,6 +61,16 @@ case_workers_equal_ranks_to_the_bit_adasum() {
     workers_equal_ranks_to_the_bit adasum
 }
 
+case_three_workers_equal_ranks_to_the_bit() {
+    export RUEDA_DETERMINISTIC=1
+    train 1 --op adasum --workers-per-rank 3 --save one $few
+    train 3 --op adasum --save three $few
+    cmp one three || fail "3 ranks have other parameters than 1 of 3 workers"
+    train 1 --op adasum --workers-per-rank 6 --save one $few
+    train 3 --op adasum --workers-per-rank 2 --save three $few
+    cmp one three || fail "3 ranks of 2 workers have other parameters than 1 of 6"
+}
+
 case_workers_equal_ranks_to_the_bit_average() {
     workers_equal_ranks_to_the_bit average
 }
@@ -104,13 +114,21 @@ case_bar_draws_over_itself() {
     contains out 'of 2 add up'
 }
 
+case_bar_fits_the_terminal() {
+    command -v python3 >/dev/null || { echo "no python3"; exit 77; }
+    expect 0 python3 "$here/terminal.py" "$rueda" run -np 2 --no-prefix "$mnist" --data "$data" --progress bar \
+        --epochs 50
+}
+
 case_bad_usage_is_one_line_and_2() {
     for words in '--op mean' '--epochs 0' '--epochs x' '--batch' '--lr -1' '--lr nan' \
-        '--workers-per-rank 3' '--log run.txt' '--nonsense 1' 'word' '--progress maybe'; do
+        '--workers-per-rank 0' '--log run.txt' '--nonsense 1' 'word' '--progress maybe'; do
         expect 2 "$mnist" $words
         one_line err
         contains err 'mnist: '
     done
+    expect 2 "$rueda" run -np 2 "$mnist" --workers-per-rank 3
+    contains err 'power of two'
     expect 2 "$rueda" run -np 2 "$mnist" --op mean
     [ "$(grep "does not know 'mean'" err | sort -u | wc -l)" = 1 ] || fail "not said by one rank"
 }

@@ -3,7 +3,7 @@
  *
  * Ranks 0 and 1 combine where their memory lies, in a process set of their own. Before it writes to rank
  * 0, rank 1 is held up; meanwhile rank 2 dies, and the request of rank 0 ends.
- * ctest: waits timeout=120 */
+ * ctest: not_asan waits timeout=120 */
 #include "survivors.h"
 
 #include <setjmp.h>
@@ -109,7 +109,7 @@ static void try_hold_up(const char *fault, size_t bytes, size_t offset)
 }
 
 #define AT_PUT                                                                                     \
-    ":rank=1:set=1:step=5" /* `rueda plan allreduce -n 2 --memory shared`: the first PUT */
+    ":rank=1:set=1:step=7" /* `rueda plan allreduce -n 2 --memory shared`: the first PUT */
 
 static void try_all_sizes(const char *fault)
 {

@@ -1,6 +1,6 @@
 /* fork_test.c: data loaders that fork: the child is no part of the job, holds nothing of it open, and
  * is in nobody's way, neither while operations run nor when its parent dies.
- * ctest: threads timeout=120 */
+ * ctest: not_asan threads timeout=120 */
 #include "survivors.h"
 
 #include <dirent.h>

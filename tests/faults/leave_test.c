@@ -1,5 +1,5 @@
 /* leave_test.c: ranks that leave early, and what the others can do afterwards; nothing stays behind.
- * ctest: waits timeout=120 */
+ * ctest: not_asan waits timeout=120 */
 #include "survivors.h"
 
 #include <pthread.h>
@@ -186,12 +186,44 @@ static void a_rank_that_leaves_in_order_is_not_lost(void **state)
     run_and_look(&(job){.ranks = 4, .body = leave_in_order});
 }
 
+/* The last rank leaves, rank 0 because of it, as it waits in a set of both; rank 1 then waits for both, and the
+ * first that went is the reason. */
+static void leave_in_turn(int rank, int size, const void *argument)
+{
+    (void)argument;
+    const int32_t ends[] = {0, size - 1};
+    const int64_t shape[] = {1};
+    double value = 1;
+    char reason[64];
+    rueda_options options = RUEDA_OPTIONS(RUEDA_SUM);
+    const rueda_tensor t = RUEDA_TENSOR("without the last", &value, RUEDA_F64, 1, shape);
+    CHECK_OK(rueda_init(NULL));
+    CHECK_OK(rueda_add_process_set(ends, 2, &options.process_set));
+    if (rank == 1)
+        options.process_set = RUEDA_GLOBAL_SET;
+    if (rank < size - 1) {
+        await_counter(0, rank + 1);
+        CHECK_STATUS(rueda_allreduce(&t, &options, NULL), RUEDA_ERR_SHUTDOWN);
+        snprintf(reason, sizeof reason, "rank %d has shut down", size - 1);
+        CHECK_SAYS(reason);
+    }
+    CHECK_OK(rueda_shutdown());
+    atomic_fetch_add(job_counter(0), 1);
+}
+
+static void of_several_that_left_the_first_is_named(void **state)
+{
+    (void)state;
+    run_and_look(&(job){.ranks = 3, .body = leave_in_turn});
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_rank_that_goes_without_a_word_is_named),
         cmocka_unit_test(survivors_go_on_as_a_smaller_job),
         cmocka_unit_test(a_rank_that_leaves_in_order_is_not_lost),
+        cmocka_unit_test(of_several_that_left_the_first_is_named),
     };
     return cmocka_run_group_tests_name("leave", tests, NULL, look_for_rest);
 }

@@ -52,6 +52,7 @@ static rueda_status run_random(dice *d, int number)
     const int64_t shape[] = {(int64_t)count};
     rueda_tensor t = RUEDA_TENSOR(name, data, RUEDA_F32, 1, shape);
     t.output = data + count;
+    t.output_bytes = count * sizeof *data;
     rueda_status status;
     if (kind == 0)
         status = rueda_broadcast(&t, NULL, NULL);

@@ -1,6 +1,6 @@
 /* stop_test.c: ranks that are stopped (SIGSTOP): named by all others after RUEDA_HEARTBEAT seconds, and
  * told when they go on; a short stop harms nobody.
- * ctest: waits timeout=180 */
+ * ctest: not_asan waits timeout=180 */
 #include "survivors.h"
 
 #include <pthread.h>

@@ -142,7 +142,7 @@ void strangers_begin(strangers *s, const int *ports, int port_count, const char 
     s->member.generation = 1;
     s->member.rank = 1;
     snprintf(s->member.job, sizeof s->member.job, "%s", job);
-    CHECK(net_key_parse(key, s->member.key));
+    CHECK(net_key_parse(key, s->member.key) == NULL);
     for (int i = 0; i < STRANGERS_MOST; i++)
         s->open[i].fd = -1;
 }

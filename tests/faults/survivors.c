@@ -180,6 +180,40 @@ bool nothing_is_left(void)
     return false;
 }
 
+#define WORKERS 6 /* jobs at a time: mostly they wait */
+
+typedef struct queue_of_trials {
+    _Atomic int next, failed;
+} queue_of_trials;
+
+static _Noreturn void work_off(queue_of_trials *q, int count, bool (*trial)(int number))
+{
+    for (int i; atomic_load(&q->failed) == 0 && (i = atomic_fetch_add(&q->next, 1)) < count;) {
+        if (!trial(i))
+            atomic_store(&q->failed, 1);
+    }
+    if (!nothing_is_left())
+        atomic_store(&q->failed, 1);
+    _exit(EXIT_SUCCESS);
+}
+
+bool run_side_by_side(int count, bool (*trial)(int number))
+{
+    queue_of_trials *q = shared_take(sizeof *q);
+    int status, ended = 0;
+    for (int w = 0; w < WORKERS; w++) {
+        const pid_t pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0)
+            work_off(q, count, trial);
+    }
+    while (wait(&status) > 0)
+        ended += WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS;
+    const bool well = ended == WORKERS && atomic_load(&q->failed) == 0;
+    shared_give(q, sizeof *q);
+    return well;
+}
+
 int look_for_rest(void **state)
 {
     (void)state;

@@ -47,6 +47,10 @@ bool uses_memory_only(void); /* shared memory between all */
 /* Runs the job, or fails the test; sets *died as try_job does. */
 void run_fatal_job(const job *j, unsigned long long *died);
 
+/* Runs trial 0 … count−1, several at a time, each in a process that may start jobs; whether all were
+ * well. Each says itself what was wrong, and that nothing is left is looked at for it. */
+bool run_side_by_side(int count, bool (*trial)(int number));
+
 /* Whether jobs of this process have left no socket, memory, file or process behind; else says what. */
 bool nothing_is_left(void);
 /* The same as the last act of a group of tests. */

@@ -3,21 +3,36 @@
 #include "fuzz.h"
 
 #include "control/network_parts.h"
+#include "mesh/mesh_parts.h"
 
 /* Nothing is sent on from here: there are no sockets. */
-network_stream *streams_add(network *n, const network_stream *wanted)
+mesh_stream *mesh_stream_open(mesh *m, const mesh_purpose *purpose)
 {
-    (void)n, (void)wanted;
+    (void)m, (void)purpose;
     return NULL;
 }
-void network_stream_close(network_stream *s)
+void mesh_stream_close(mesh_stream *s)
 {
     (void)s;
 }
-net_link *network_stream_link(network_stream *s)
+net_link *mesh_stream_link(mesh_stream *s)
 {
     (void)s;
     return NULL;
+}
+void mesh_stream_attach(mesh_stream *s, net_link *link)
+{
+    (void)s, (void)link;
+}
+bool mesh_greet(net_link *link)
+{
+    (void)link;
+    return false;
+}
+uint32_t mesh_host(const mesh *m, uint32_t rank)
+{
+    (void)m;
+    return rank;
 }
 ssize_t net_link_send(net_link *link, const struct iovec *parts, int count)
 {
@@ -29,30 +44,34 @@ ssize_t net_link_receive(net_link *link, void *to, size_t bytes)
     (void)link, (void)to, (void)bytes;
     return 0;
 }
-void network_lose(network *n, uint32_t rank, const char *why)
+int net_link_fd(const net_link *link)
 {
-    (void)n, (void)rank, (void)why;
+    (void)link;
+    return -1;
 }
-
-uint32_t network_host(const network *n, uint32_t rank)
-{
-    (void)n;
-    return rank;
-}
-
-void network_suspect(network *n, uint32_t rank, uint64_t limit_ns)
-{
-    (void)n, (void)rank, (void)limit_ns;
-}
-bool streams_greet(net_link *link)
+bool net_link_altered(const net_link *link)
 {
     (void)link;
     return false;
 }
-void streams_attach(network_stream *s, net_link *link)
+const char *net_link_why(const net_link *link)
 {
-    (void)s, (void)link;
+    (void)link;
+    return "";
 }
+void net_link_close(net_link *link)
+{
+    (void)link;
+}
+
+rueda_status streams_call(const mesh *m, const mesh_purpose *wanted, uint64_t limit_ns,
+                          net_link **link)
+{
+    (void)m, (void)wanted, (void)limit_ns;
+    *link = NULL;
+    return RUEDA_ERR_SYSTEM;
+}
+
 const net_purpose *net_link_purpose(const net_link *link)
 {
     (void)link;
@@ -60,11 +79,13 @@ const net_purpose *net_link_purpose(const net_link *link)
 }
 
 static const uint16_t ranks[] = {1};
-static bool left[4];
+static uint32_t left[4];
+static segment_answer answers[4];
 
 static network *open_network(void)
 {
     static network n;
+    static mesh m;
     static segment s;
     static config settings;
     if (s.base != NULL)
@@ -73,7 +94,8 @@ static network *open_network(void)
     settings.cache_capacity = 128;
     settings.slot_bytes = 4096;
     must(segment_create(&s, &settings, 4, 1) == RUEDA_OK);
-    n = (network){.settings = &settings, .segment = &s, .rank = 1, .size = 4, .left = left};
+    m.trouble = (mesh_trouble){.lost = -1, .suspect = -1, .left = left};
+    n = (network){.mesh = &m, .segment = &s, .rank = 1, .size = 4, .answers = answers};
     must(network_set_open(&n, 0, 7, ranks, 1) == RUEDA_OK);
     return &n;
 }

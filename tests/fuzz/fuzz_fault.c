@@ -5,9 +5,9 @@
 
 #define TEXT_MAX 127
 
-void network_cut(network *n, uint32_t rank, network_links links)
+void mesh_cut(mesh *m, uint32_t rank, mesh_links links)
 {
-    (void)n, (void)rank, (void)links;
+    (void)m, (void)rank, (void)links;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)

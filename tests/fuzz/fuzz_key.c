@@ -1,4 +1,4 @@
-/* fuzz_key.c: a key is 64 hexadecimal digits and nothing else. */
+/* fuzz_key.c: a key is 64 hexadecimal digits, not all zero, and nothing else. */
 #include "fuzz.h"
 
 #include "net/net.h"
@@ -20,10 +20,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     fuzz_bytes(&in, text, TEXT_MAX);
     text[TEXT_MAX] = '\0';
     size_t digits = 0;
-    while (digit(text[digits]) >= 0)
-        digits++;
-    must(net_key_parse(text, key) == (digits == 64 && text[64] == '\0'));
-    for (size_t i = 0; i < NET_KEY_BYTES && digits == 64 && text[64] == '\0'; i++)
+    int sum = 0;
+    for (; digit(text[digits]) >= 0; digits++)
+        sum += digit(text[digits]);
+    const bool good = digits == 64 && text[64] == '\0' && sum > 0;
+    must((net_key_parse(text, key) == NULL) == good);
+    for (size_t i = 0; i < NET_KEY_BYTES && good; i++)
         must(key[i] == digit(text[2 * i]) * 16 + digit(text[2 * i + 1]));
     return 0;
 }

@@ -14,15 +14,15 @@
 static const net_identity host = {.key = {1, 2, 3}, .job = "job", .generation = 5, .rank = 1};
 static const net_identity caller = {.key = {1, 2, 3}, .job = "job", .generation = 5, .rank = 0};
 static const net_purpose purpose = {.role = 1, .from = 0, .to = 1};
-static const uint8_t nonce[PROOF_NONCE] = {7};
+static const proof_chance chance = {.nonce = {7}, .secret = {9}};
 
 /* A good proof with a piece of it written over: what comes at or after the change is refused. */
 static void forge_messages(fuzz_input *in)
 {
     proof_transcript good, said;
     net_purpose seen;
-    proof_make_hello(&caller, &purpose, true, nonce, &good);
-    proof_make_answer(&host, true, nonce, &good);
+    proof_make_hello(&caller, &purpose, true, &chance, &good);
+    proof_make_answer(&host, true, &chance, &good);
     proof_make_finish(&caller, &good);
     said = good;
     uint16_t from;
@@ -47,7 +47,7 @@ static void sign_anything(fuzz_input *in)
     proof_transcript said;
     net_purpose seen;
     uint8_t covered[sizeof label + HELLO_SIGNED];
-    proof_make_hello(&caller, &purpose, true, nonce, &said);
+    proof_make_hello(&caller, &purpose, true, &chance, &said);
     const uint8_t from = fuzz_byte(in) % HELLO_SIGNED;
     fuzz_bytes(in, said.hello + from, HELLO_SIGNED - from);
     memcpy(covered, label, sizeof label);
@@ -56,7 +56,7 @@ static void sign_anything(fuzz_input *in)
                        sizeof host.key);
     if (proof_check_hello(&host, &said, &seen) == PROOF_GOOD) {
         must(seen.to == host.rank);
-        proof_make_answer(&host, true, nonce, &said);
+        proof_make_answer(&host, true, &chance, &said);
         must(proof_check_answer(&caller, &said) == PROOF_GOOD);
     }
 }
@@ -67,7 +67,7 @@ static void talk(fuzz_input *in, bool to_host)
     handshake h;
     int fds[2];
     if (to_host)
-        handshake_host(&h, &host, true);
+        handshake_host(&h, &host, NULL, true);
     else
         handshake_call(&h, &caller, &purpose, true);
     must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds) == 0);

@@ -1,4 +1,4 @@
-/* fuzz_record.c: a sealed stream delivers what was sealed or nothing, whatever happens on the line. */
+/* fuzz_record.c: a stream of records delivers what was sent or nothing, whatever happens on the line. */
 #include "fuzz.h"
 
 #include "net/record.h"
@@ -12,8 +12,7 @@
 #define PIECE_MIN 8 /* of fuzz_piece */
 #define SEALED_MAX (PLAIN_MAX + (PLAIN_MAX / PIECE_MIN + 1) * (RECORD_HEADER + RECORD_TAG))
 
-static const proof_session aes = {.cipher = PROOF_AES256GCM, .to_host = {1}, .to_caller = {2}};
-static const proof_session chacha = {.cipher = PROOF_CHACHA20, .to_host = {1}, .to_caller = {2}};
+#define KEY_BYTES 700 /* content under one key */
 
 /* Puts the bytes on the line in pieces and returns how many bytes came out at the far end, which are
  * in `plain`. */
@@ -22,7 +21,9 @@ static size_t deliver(const proof_session *session, const uint8_t *sealed, size_
 {
     int fds[2];
     seal *far = seal_make(session, true);
-    must(far != NULL && socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds) == 0);
+    must(far != NULL);
+    seal_limit_keys(far, KEY_BYTES);
+    must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds) == 0);
     size_t put = 0, done = 0;
     for (bool over = false, ended = false; !over;) {
         if (put < bytes)
@@ -46,11 +47,17 @@ static size_t seal_all(const proof_session *session, const uint8_t *plain, size_
                        fuzz_input *in, uint8_t *sealed)
 {
     record_direction out;
-    record_start(&out, session->cipher, session->to_host);
+    record_start(&out, session->cipher, session->encrypts, session->to_host);
+    out.key_bytes = KEY_BYTES;
     size_t used = 0;
     for (size_t done = 0, piece; done < bytes; done += piece) {
         piece = fuzz_piece(in, bytes - done);
-        used += record_seal(&out, plain + done, piece, sealed + used);
+        record_frame frame;
+        uint8_t *content = sealed + used + RECORD_HEADER;
+        memmove(content, record_seal(&out, plain + done, piece, content, &frame), piece);
+        memcpy(sealed + used, frame.header, RECORD_HEADER);
+        memcpy(content + piece, frame.tag, RECORD_TAG);
+        used += RECORD_HEADER + piece + RECORD_TAG;
     }
     return used;
 }
@@ -80,9 +87,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     fuzz_input in = {data, bytes};
     const uint8_t choice = fuzz_byte(&in);
     const bool has_aes = crypto_aead_aes256gcm_is_available() == 1;
-    const proof_session *session = has_aes && (choice & 1) != 0 ? &aes : &chacha;
+    const proof_session session = {.cipher = has_aes && (choice & 1) != 0 ? PROOF_AES256GCM
+                                                                          : PROOF_CHACHA20,
+                                   .encrypts = (choice & 4) != 0,
+                                   .to_host = {1},
+                                   .to_caller = {2}};
     if ((choice & 2) != 0) {
-        alter(session, &in);
+        alter(&session, &in);
         return 0;
     }
     uint8_t got[64], header[RECORD_HEADER];
@@ -90,6 +101,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     fuzz_bytes(&steps, header, sizeof header);
     must(record_length(header) <= RECORD_PLAIN);
     steps = in; /* the same bytes decide, and are put on the line */
-    must(deliver(session, in.data, in.bytes, &steps, got, sizeof got) == 0);
+    must(deliver(&session, in.data, in.bytes, &steps, got, sizeof got) == 0);
     return 0;
 }

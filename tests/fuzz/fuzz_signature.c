@@ -8,9 +8,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     signature said;
     const char *name;
-    size_t length;
-    const size_t taken = signature_decode(&said, &name, &length, data, bytes);
-    if (taken == 0)
+    size_t length, taken, taken_again;
+    if (signature_decode(&said, &name, &length, data, bytes, &taken) != RUEDA_OK)
         return 0;
     must(taken <= bytes && length <= RUEDA_MAX_NAME);
     must(signature_encoded_bytes(&said, length) == taken);
@@ -18,7 +17,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     must(again != NULL);
     signature_encode(&said, name, length, again);
     signature twice;
-    must(signature_decode(&twice, &name, &length, again, taken) == taken);
+    must(signature_decode(&twice, &name, &length, again, taken, &taken_again) == RUEDA_OK);
+    must(taken_again == taken);
     must(signature_elements(&said) == signature_elements(&twice));
     signature_conflict("a", &said, 0, &twice, 1);
     signature_fini(&twice);

@@ -41,7 +41,9 @@ int expand(float *data, const int64_t *shape)
     tensor = RUEDA_TENSOR(NULL, data, RUEDA_F64, 2, shape);
     options = RUEDA_OPTIONS(RUEDA_ADASUM);
     options.process_set = RUEDA_GLOBAL_SET;
-    rueda_init_options init = RUEDA_COMPOUND(rueda_init_options){sizeof init, 0, NULL, NULL, NULL};
+    rueda_output output = RUEDA_OUTPUT;
+    rueda_init_options init =
+        RUEDA_COMPOUND(rueda_init_options){sizeof init, 0, NULL, NULL, NULL, NULL, NULL};
     return rueda_init(&init) == RUEDA_OK && rueda_allreduce(&tensor, &options, NULL) == RUEDA_OK &&
-           tensor.struct_size + options.struct_size > 0;
+           tensor.struct_size + options.struct_size + output.struct_size > 0;
 }

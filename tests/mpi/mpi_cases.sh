@@ -48,6 +48,13 @@ case_init_and_shutdown_repeat_under_mpirun() {
     oks 3
 }
 
+# MPI moves the data, and nobody would encrypt it.
+case_encryption_is_refused_over_mpi() {
+    export RUEDA_TRANSPORT=mpi RUEDA_ENCRYPT=1
+    expect 0 mpirun_of "$TEST_FLAVOUR" 2 "$program" refused RUEDA_TRANSPORT=tcp
+    oks 2
+}
+
 case_one_host_needs_no_mpi() {
     RUEDA_MPI_PLUGIN=$work expect 0 mpirun_of "$TEST_FLAVOUR" 2 "$program" plain
     oks 2
@@ -163,6 +170,21 @@ case_rueda_run_calls_mpirun() {
     one_line err
     expect 2 "$rueda" run --mpirun mpirun -np 2 "$program" plain
     one_line err
+}
+
+# Two ranks that write pieces of lines in turn: whoever comes second finds the other's line unfinished.
+case_pieces_of_lines_are_put_together() {
+    eval "mpirun=\$TEST_MPIRUN_$TEST_FLAVOUR"
+    [ -x "$mpirun" ] || { echo "no mpirun of $TEST_FLAVOUR" && exit 77; }
+    mkfifo first second
+    cat >talk.sh <<'END'
+case ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} in
+0) printf 'zero begins' && echo go >first && read -r word <second && echo ', ends' ;;
+1) read -r word <first && printf 'one begins' && echo ', ends' && echo go >second && exit 7 ;;
+esac
+END
+    expect 7 "$rueda" run --mpi --mpirun "$mpirun" -np 2 sh talk.sh
+    equal "$(grep -cE '^[^ ]* ?(zero|one) begins, ends$' out)" 2
 }
 
 case_the_doctor_builds_the_plugin() {

@@ -76,7 +76,7 @@ static void communicators(void)
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &half);
     MPI_Comm_rank(half, &index);
-    const rueda_init_options options = {sizeof options, 0, NULL, NULL, &half};
+    const rueda_init_options options = {.struct_size = sizeof options, .mpi_communicator = &half};
     CHECK(rueda_init(&options) == RUEDA_OK);
     CHECK(rueda_rank() == index && rueda_size() == (size + 1 - rank % 2) / 2);
     check_sum();
@@ -105,7 +105,7 @@ static void single_thread(void)
 static void finalized(void)
 {
     MPI_Comm world = MPI_COMM_WORLD;
-    const rueda_init_options options = {sizeof options, 0, NULL, NULL, &world};
+    const rueda_init_options options = {.struct_size = sizeof options, .mpi_communicator = &world};
     expect_refusal(&options, "MPI is not initialised");
     MPI_Init(NULL, NULL);
     MPI_Finalize();

@@ -46,7 +46,7 @@ static void check_alike(void *result, size_t bytes, int32_t set)
     rueda_options options = RUEDA_OPTIONS(RUEDA_SUM);
     options.process_set = set;
     rueda_request *request;
-    rueda_output output;
+    rueda_output output = RUEDA_OUTPUT;
     CHECK_OK(rueda_allgather(&tensor, &options, &request));
     CHECK_OK(rueda_wait(request, -1));
     CHECK_OK(rueda_take_output(request, &output));
@@ -109,9 +109,10 @@ static void try_patterns(int rank, int size, const void *argument)
             adasum_trial t = {.tensor = {dtypes[i % 4], (adasum_pattern)p, counts[i / 4], 7 + i},
                               .memory = (i + (size_t)p) % 3};
             rueda_tensor tensor = make_tensor(&t, rank, size);
-            if (p % 2 == 0)
-                tensor.output = t.output =
-                    memory_take(t.memory, t.tensor.count * rueda_dtype_bytes(t.tensor.dtype));
+            if (p % 2 == 0) {
+                tensor.output_bytes = t.tensor.count * rueda_dtype_bytes(t.tensor.dtype);
+                tensor.output = t.output = memory_take(t.memory, tensor.output_bytes);
+            }
             CHECK_OK(rueda_allreduce(&tensor, &RUEDA_OPTIONS(RUEDA_ADASUM), NULL));
             check_trial(&t, RUEDA_GLOBAL_SET, &combined, &leaves);
         }
@@ -180,6 +181,19 @@ static void grouped_tensors_keep_their_own_coefficients(void **state)
         run_ranks(ranks, try_together, &(bool){true});
 }
 
+/* Orthogonality × leaves that are not 0, weighted by the tensors' norms. */
+static double expected_worth(const adasum_trial *trials, int size)
+{
+    double worth = 0, leaves = 0;
+    for (int i = 0; i < TOGETHER; i++) {
+        adasum_result expected = adasum_expected(&trials[i].tensor, size);
+        worth += expected.combined * expected.counted;
+        leaves += expected.leaves;
+        free(expected.values);
+    }
+    return worth / leaves;
+}
+
 static void try_overall(int rank, int size, const void *argument)
 {
     (void)argument;
@@ -203,6 +217,8 @@ static void try_overall(int rank, int size, const void *argument)
     check_alike(&value, sizeof value, RUEDA_GLOBAL_SET);
     CHECK_OK(rueda_get_stats(&stats));
     CHECK(stats.orthogonality == value);
+    if (is_judge(RUEDA_GLOBAL_SET))
+        CHECK(fabs(stats.workers_worth - expected_worth(trials, size)) < 1e-11);
     CHECK_OK(rueda_shutdown());
 }
 
@@ -236,6 +252,47 @@ static void orthogonality_is_one_for_orthogonal_and_small_for_equal(void **state
     (void)state;
     for (int ranks = 1; ranks <= MOST_RANKS; ranks++)
         run_ranks(ranks, try_extremes, NULL);
+}
+
+/* Whatever the tree: multiples of one vector come to their mean over the ranks that have something, and
+ * orthogonal vectors to their sum. */
+static void check_plain(const adasum_trial *t, int size)
+{
+    const adasum_case *c = &t->tensor;
+    const double slack = ldexp(16, 2 - fraction_bits(c->dtype)); /* numbers are up to 4 */
+    for (size_t i = 0; i < c->count; i++) {
+        const double got = value_load(c->dtype, t->data, i).real;
+        double sum = 0, several = 0;
+        for (int r = 0; r < size; r++) {
+            const double part = adasum_input(c, r, size, i);
+            sum += part;
+            several += part != 0;
+        }
+        CHECK(fabs(got - (several == 0 ? 0 : sum / several)) <= slack);
+    }
+}
+
+static void try_plain(int rank, int size, const void *argument)
+{
+    (void)argument;
+    static const adasum_pattern patterns[] = {PATTERN_ORTHOGONAL, PATTERN_PARALLEL, PATTERN_EQUAL};
+    CHECK_OK(rueda_init(NULL));
+    for (size_t i = 0; i < 12; i++) {
+        adasum_trial t = {.tensor = {dtypes[i % 4], patterns[i / 4], 1009, i}, .memory = i % 3};
+        const rueda_tensor tensor = make_tensor(&t, rank, size);
+        CHECK_OK(rueda_allreduce(&tensor, &RUEDA_OPTIONS(RUEDA_ADASUM), NULL));
+        check_plain(&t, size);
+        memory_give(t.memory, t.data);
+    }
+    CHECK_OK(rueda_shutdown());
+}
+
+static void parallel_gradients_average_over_all_ranks(void **state)
+{
+    (void)state;
+    for (int ranks = 1; ranks <= MOST_RANKS; ranks++)
+        run_ranks(ranks, try_plain, NULL);
+    run_ranks(12, try_plain, NULL);
 }
 
 /* Powers of two scale exactly: the result scales with the inputs. */
@@ -274,7 +331,9 @@ static void adasum_is_the_same_by_every_algorithm(void **state)
     (void)state;
     static const char *const settings[] = {"RUEDA_ALGORITHM=direct", "RUEDA_ALGORITHM=ring",
                                            "RUEDA_ALGORITHM=hierarchical", "RUEDA_DETERMINISTIC=1"};
-    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+    /* the first works in shared memory alone */
+    for (size_t i = harness_shares_memory() ? 0 : 1; i < sizeof settings / sizeof settings[0];
+         i++) {
         const char *const environment[] = {settings[i], NULL};
         print_message("%s\n", settings[i]);
         for (int ranks = 3; ranks <= 4; ranks++)
@@ -291,7 +350,8 @@ static void try_set(int rank, int size, const void *argument)
     (void)size, (void)argument;
     const int32_t members[] = {1, 2, 4};
     const int32_t *const lists[] = {members};
-    const rueda_init_options init = {sizeof init, 1, lists, &(int32_t){3}, NULL};
+    const rueda_init_options init = {
+        .struct_size = sizeof init, .set_count = 1, .set_ranks = lists, .set_sizes = &(int32_t){3}};
     double combined = 0, leaves = 0;
     CHECK_OK(rueda_init(&init));
     const int index = rueda_set_rank(1);
@@ -331,6 +391,7 @@ int main(void)
         cmocka_unit_test(grouped_tensors_keep_their_own_coefficients),
         cmocka_unit_test(orthogonality_weighs_tensors_by_their_norms),
         cmocka_unit_test(orthogonality_is_one_for_orthogonal_and_small_for_equal),
+        cmocka_unit_test(parallel_gradients_average_over_all_ranks),
         cmocka_unit_test(scales_multiply_gradients_and_result),
         cmocka_unit_test(adasum_is_the_same_by_every_algorithm),
         cmocka_unit_test(adasum_works_in_a_process_set),

@@ -39,12 +39,14 @@ static double raw_input(const adasum_case *c, int index, int size, size_t elemen
         return nearbyint(value * 7) * smallest(c->dtype);
     case PATTERN_EQUAL:
         return random_value(c->seed, 0, element);
+    case PATTERN_PARALLEL:
+        return random_value(c->seed, 0, element) * (const int[]){1, 2, 4, 0, 3}[index % 5];
     case PATTERN_OPPOSED:
         return random_value(c->seed, index / 2, element) * (index % 2 ? -1 : 1);
     case PATTERN_ORTHOGONAL:
         return (int)(element % (size_t)size) == index ? value : 0;
-    case PATTERN_ONE_ZERO:
-        return index == 1 ? 0 : value;
+    case PATTERN_SOME_ZERO:
+        return index % 3 == 0 ? value : 0;
     case PATTERN_SCALES:
         return ldexp(value, index);
     case PATTERN_NOT_A_NUMBER:
@@ -61,17 +63,19 @@ double adasum_input(const adasum_case *c, int index, int size, size_t element)
     return round_to(c->dtype, raw_input(c, index, size, element));
 }
 
+/* Summed wider than it is told: the reference has no rounding of its own to excuse. */
 static double dot(const double *a, const double *b, size_t count)
 {
-    double sum = 0;
+    long double sum = 0;
     for (size_t i = 0; i < count; i++)
         sum += a[i] * b[i];
-    return sum;
+    return (double)sum;
 }
 
-static double coefficient(double product, double norm)
+/* `share`: how many of the leaves below the join are below this vector. */
+static double coefficient(double product, double norm, double share)
 {
-    return norm == 0 ? 1.0 : 1.0 - product / (2.0 * norm);
+    return norm == 0 ? 1.0 : 1.0 - share * product / norm;
 }
 
 /* Types shorter than double are combined in float; among subnormal numbers that shows. */
@@ -80,11 +84,14 @@ static double in_float(rueda_dtype dtype, double value)
     return dtype == RUEDA_F64 ? value : (double)(float)value;
 }
 
-/* a ← Adasum(a, b); a comes from the lower block. Returns the squared norm before rounding. */
-static double join(rueda_dtype dtype, double *a, const double *b, size_t count)
+/* a ← Adasum(a, b); a comes from the lower block, and `lower` of all leaves are below it. Returns the
+ * squared norm before rounding. */
+static double join(rueda_dtype dtype, double *a, const double *b, size_t count, int lower,
+                   int upper)
 {
-    const double ab = dot(a, b, count);
-    const double ca = coefficient(ab, dot(a, a, count)), cb = coefficient(ab, dot(b, b, count));
+    const double ab = dot(a, b, count), all = fmax(lower + upper, 1);
+    const double ca = coefficient(ab, dot(a, a, count), lower / all);
+    const double cb = coefficient(ab, dot(b, b, count), upper / all);
     double norm = 0;
     for (size_t i = 0; i < count; i++) {
         const double sum = ca * a[i] + cb * b[i];
@@ -95,9 +102,26 @@ static double join(rueda_dtype dtype, double *a, const double *b, size_t count)
     return norm;
 }
 
+/* Joins all into the first. below[r]: how many leaves with a norm that is not 0 are below vector r. */
+static double join_all(const adasum_case *c, double *all, int *below, int size)
+{
+    double combined = 0;
+    for (int step = 1; step < size; step *= 2) {
+        for (int r = 0; r + step < size; r += 2 * step) {
+            const double norm =
+                join(c->dtype, all + (size_t)r * c->count, all + (size_t)(r + step) * c->count,
+                     c->count, below[r], below[r + step]);
+            below[r] += below[r + step];
+            combined = r == 0 ? norm : combined;
+        }
+    }
+    return combined;
+}
+
 adasum_result adasum_expected(const adasum_case *c, int size)
 {
     adasum_result result = {0};
+    int below[ADASUM_MOST_RANKS];
     double *all = malloc((size_t)size * c->count * sizeof *all + 1);
     for (int r = 0; r < size; r++) {
         double *v = all + (size_t)r * c->count;
@@ -105,16 +129,12 @@ adasum_result adasum_expected(const adasum_case *c, int size)
             v[i] = adasum_input(c, r, size, i);
             result.largest = fmax(result.largest, fabs(v[i]));
         }
-        result.leaves += dot(v, v, c->count);
+        const double norm = dot(v, v, c->count);
+        below[r] = norm != 0;
+        result.leaves += norm;
     }
-    result.combined = result.leaves; /* of one rank */
-    for (int step = 1; step < size; step *= 2) {
-        for (int r = 0; r + step < size; r += 2 * step) {
-            const double norm = join(c->dtype, all + (size_t)r * c->count,
-                                     all + (size_t)(r + step) * c->count, c->count);
-            result.combined = r == 0 ? norm : result.combined;
-        }
-    }
+    result.combined = size == 1 ? result.leaves : join_all(c, all, below, size);
+    result.counted = below[0];
     result.values = all;
     return result;
 }

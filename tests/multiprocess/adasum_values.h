@@ -4,14 +4,17 @@
 
 #include "values.h"
 
+#define ADASUM_MOST_RANKS 16
+
 #define ADASUM_PATTERN_LIST(X)                                                                     \
     X(RANDOM)                                                                                      \
     X(ZERO)                                                                                        \
     X(SUBNORMAL)                                                                                   \
     X(EQUAL)                                                                                       \
+    X(PARALLEL)   /* 1, 2, 4, 0 and 3 times one vector, in turn */                                 \
     X(OPPOSED)    /* odd ranks have the negative of the rank before */                             \
     X(ORTHOGONAL) /* no two ranks are nonzero in the same element */                               \
-    X(ONE_ZERO)   /* rank 1 has nothing */                                                         \
+    X(SOME_ZERO)  /* two of three ranks have nothing */                                            \
     X(SCALES)     /* rank r is 2^r times as long */                                                \
     X(NOT_A_NUMBER)                                                                                \
     X(INFINITE)
@@ -36,6 +39,7 @@ double adasum_input(const adasum_case *c, int index, int size, size_t element);
 typedef struct adasum_result {
     double *values;          /* malloc'ed */
     double combined, leaves; /* squared norms */
+    int counted;             /* leaves whose norm is not 0 */
     double largest;          /* of all inputs, absolute */
 } adasum_result;
 

@@ -44,11 +44,17 @@ static double dot(const float *a, const float *b, size_t count)
     return sum;
 }
 
-static void join(rueda_op op, float *a, const float *b, size_t count)
+/* What a vector keeps that stands for `ranks` of `all`: of equal blocks, it loses half of the projection. */
+static double kept(double ab, double aa, int ranks, int all)
+{
+    return 2 * ranks == all ? 1 - ab / (2 * aa) : 1 - ab / ((double)all / ranks * aa);
+}
+
+static void join(rueda_op op, float *a, const float *b, int ranks_a, int ranks_b, size_t count)
 {
     const double ab = dot(a, b, count);
-    const double keep_a = 1 - ab / (2 * dot(a, a, count));
-    const double keep_b = 1 - ab / (2 * dot(b, b, count));
+    const double keep_a = kept(ab, dot(a, a, count), ranks_a, ranks_a + ranks_b);
+    const double keep_b = kept(ab, dot(b, b, count), ranks_b, ranks_a + ranks_b);
     for (size_t i = 0; i < count; i++) {
         if (op == RUEDA_ADASUM)
             a[i] = (float)keep_a * a[i] + (float)keep_b * b[i];
@@ -69,7 +75,8 @@ static float *expect(rueda_op op, int first, int span, int size, size_t count)
     float *lower = expect(op, first, span / 2, size, count);
     if (first + span / 2 < size) {
         float *upper = expect(op, first + span / 2, span / 2, size, count);
-        join(op, lower, upper, count);
+        const int above = size - first - span / 2;
+        join(op, lower, upper, span / 2, above < span / 2 ? above : span / 2, count);
         free(upper);
     }
     return lower;

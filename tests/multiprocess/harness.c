@@ -169,8 +169,17 @@ static void run_body(const job *j)
     exit(EXIT_SUCCESS);
 }
 
+/* A rank that crashes ends by its signal; cmocka would go on with its copy of the test. */
+static void crash_in_earnest(void)
+{
+    static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
+        signal(signals[i], SIG_DFL);
+}
+
 static void run_rank(const job *j, int rank, int number)
 {
+    crash_in_earnest();
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     my_rank = rank;
     my_size = j->ranks;
@@ -352,6 +361,14 @@ bool try_job(const job *j, unsigned long long *died)
     if (mpi_job_number() > number || (harness_has_mpirun() && !mpi_serves(j)))
         return true;
     return harness_has_mpirun() ? try_mpi_job(j, number) : try_forked_job(j, number, died);
+}
+
+bool harness_shares_memory(void)
+{
+    const char *transport = getenv("RUEDA_TRANSPORT");
+    const bool by_mpirun =
+        harness_has_mpirun() || mpi_job_number() > 0; /* the test, or its ranks */
+    return !by_mpirun && (transport == NULL || strcmp(transport, "shm") == 0);
 }
 
 void run_job(const job *j)

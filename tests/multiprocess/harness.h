@@ -43,6 +43,8 @@ void run_ranks(int ranks, job_body body, const void *argument);
 
 /* Whether jobs are started by mpirun. */
 bool harness_has_mpirun(void);
+/* Whether ranks of a host share memory, and not tcp or MPI, which a form of the test may force. */
+bool harness_shares_memory(void);
 
 /* ---- inside a rank ---- */
 

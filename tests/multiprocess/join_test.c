@@ -2,6 +2,7 @@
  * ctest: threads timeout=120 */
 #include "tensors.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -55,28 +56,43 @@ static void joined_ranks_contribute_neutral_values(void **state)
     }
 }
 
-/* Adasum with a rank that has joined: zeros, so the other's gradient passes unchanged. */
+/* gradient ← Adasum of all ranks' multiples of {1, 2, 3}, which comes to `mean` of them. */
+static void combine_multiples(double factor, double mean)
+{
+    double gradient[] = {1 * factor, 2 * factor, 3 * factor};
+    const int64_t shape[] = {3};
+    const rueda_tensor t = RUEDA_TENSOR("gradient", gradient, RUEDA_F64, 1, shape);
+    CHECK_OK(rueda_allreduce(&t, &RUEDA_OPTIONS(RUEDA_ADASUM), NULL));
+    for (int i = 0; i < 3; i++)
+        CHECK(fabs(gradient[i] - mean * (i + 1)) < 1e-14);
+}
+
+/* Adasum with ranks that have joined: zeros, which do not count. Of three ranks and more the last three
+ * train on, with 3, 1 and 2 times the same: the mean is 2. Otherwise one does, and its gradient passes. */
 static void adasum_after_join(int rank, int size, const void *argument)
 {
-    (void)size, (void)argument;
+    (void)argument;
+    const int training = size < 3 ? 1 : 3, first = size - training;
+    const double worth = training == 1 ? 1 : 3 * 2 * 2 / (3 * 3 + 1 * 1 + 2 * 2.0);
+    rueda_stats stats = {.struct_size = sizeof stats};
     CHECK_OK(rueda_init(NULL));
     for (int epoch = 0; epoch < 2; epoch++) {
-        for (int batch = 0; batch < (rank == 1 ? 3 : 0); batch++) {
-            float gradient[] = {1, 2, 3};
-            const int64_t shape[] = {3};
-            const rueda_tensor t = RUEDA_TENSOR("gradient", gradient, RUEDA_F32, 1, shape);
-            CHECK_OK(rueda_allreduce(&t, &RUEDA_OPTIONS(RUEDA_ADASUM), NULL));
-            CHECK(gradient[0] == 1 && gradient[1] == 2 && gradient[2] == 3);
+        combine_multiples(1, 1);
+        for (int batch = 0; batch < (rank >= first ? 3 : 0); batch++) {
+            combine_multiples(training == 1 ? 2 : (rank - first + 2) % 3 + 1, 2);
+            CHECK_OK(rueda_get_stats(&stats));
+            CHECK(fabs(stats.workers_worth - worth) < 1e-14);
         }
         CHECK_OK(rueda_join(NULL));
     }
     CHECK_OK(rueda_shutdown());
 }
 
-static void adasum_of_a_joined_rank_changes_nothing(void **state)
+static void joined_ranks_have_no_weight_in_adasum(void **state)
 {
     (void)state;
-    run_ranks(2, adasum_after_join, NULL);
+    for (int ranks = 1; ranks <= 6; ranks++)
+        run_ranks(ranks, adasum_after_join, NULL);
 }
 
 /* Peers cannot reach the neutral values of a joined rank where the tensors themselves lie. */
@@ -117,19 +133,26 @@ static void use_other_operations(int rank, int size, const void *argument)
     if (rank == 0) {
         CHECK_OK(rueda_join(&join));
         CHECK_STATUS(rueda_wait(join, 1), RUEDA_PENDING);
+        rueda_request *twice;
+        CHECK_STATUS(rueda_join(&twice), RUEDA_ERR_DUPLICATE);
+        CHECK_SAYS("has joined already: wait until that join has ended");
     }
     meet();
     if (rank != 0) {
         float data[4] = {1, 2, 3, 4};
         const int64_t shape[] = {4};
         const rueda_tensor t = RUEDA_TENSOR("t", data, RUEDA_F32, 1, shape);
-        CHECK_STATUS(rueda_allgather(&t, NULL, NULL), RUEDA_ERR_JOINED);
+        CHECK_STATUS(run_and_drop(rueda_allgather, &t, NULL), RUEDA_ERR_JOINED);
         CHECK_SAYS("rank 0 has joined");
+        CHECK_SAYS("submit it again when join has returned");
         CHECK_STATUS(rueda_broadcast(&t, NULL, NULL), RUEDA_ERR_JOINED);
-        CHECK_STATUS(rueda_reducescatter(&t, NULL, NULL), RUEDA_ERR_JOINED);
+        CHECK_STATUS(run_and_drop(rueda_reducescatter, &t, NULL), RUEDA_ERR_JOINED);
+        CHECK_STATUS(rueda_reduce(&t, NULL, NULL), RUEDA_ERR_JOINED);
+        CHECK_STATUS(run_and_drop(rueda_gather, &t, NULL), RUEDA_ERR_JOINED);
+        CHECK_STATUS(run_and_drop(rueda_scatter, &t, NULL), RUEDA_ERR_JOINED);
         CHECK_STATUS(rueda_barrier(RUEDA_GLOBAL_SET, NULL), RUEDA_ERR_JOINED);
         const rueda_tensor unnamed = RUEDA_TENSOR(NULL, data, RUEDA_F32, 1, shape);
-        CHECK_STATUS(rueda_allgather(&unnamed, NULL, NULL), RUEDA_ERR_JOINED);
+        CHECK_STATUS(run_and_drop(rueda_allgather, &unnamed, NULL), RUEDA_ERR_JOINED);
         CHECK_OK(rueda_allreduce(&t, &RUEDA_OPTIONS(RUEDA_SUM), NULL));
         CHECK(data[3] == 4 * 2);
         CHECK_OK(rueda_join(&join));
@@ -143,7 +166,7 @@ static void use_other_operations(int rank, int size, const void *argument)
     doing("unnamed operations after the join");
     CHECK_OK(rueda_barrier(RUEDA_GLOBAL_SET, NULL));
     const rueda_tensor unnamed = RUEDA_TENSOR(NULL, &(float){1}, RUEDA_F32, 0, NULL);
-    CHECK_OK(rueda_allgather(&unnamed, NULL, NULL));
+    CHECK_OK(run_and_drop(rueda_allgather, &unnamed, NULL));
     CHECK_OK(rueda_shutdown());
 }
 
@@ -283,7 +306,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(joined_ranks_contribute_neutral_values),
-        cmocka_unit_test(adasum_of_a_joined_rank_changes_nothing),
+        cmocka_unit_test(joined_ranks_have_no_weight_in_adasum),
         cmocka_unit_test(joined_ranks_take_part_in_shared_memory),
         cmocka_unit_test(other_operations_fail_while_a_rank_has_joined),
         cmocka_unit_test(joins_follow_each_other),

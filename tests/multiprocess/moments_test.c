@@ -176,7 +176,7 @@ static void a_lost_rank_is_seen_in_trace_and_timeline(void **state)
     assert_non_null(trace);
     assert_non_null(strstr(trace, "generation 1 set 0 operation 0, allreduce by direct: phase 0"));
     assert_non_null(strstr(trace, "the operation ends"));
-    assert_non_null(strstr(trace, "operation 1, allreduce by direct: phase 0 tick 0 steps 0 to 7 "
+    assert_non_null(strstr(trace, "operation 1, allreduce by direct: phase 0 tick 0 steps 1 to 8 "
                                   "done, PUBLISH"));
     assert_non_null(strstr(trace, "AWAIT, for rank 1 of the set"));
     free(trace);

@@ -17,7 +17,7 @@
 static void run_task(task_kind kind, const char *name)
 {
     task t = {.kind = kind, .recipe = RECIPE(RUEDA_F32, RUEDA_SUM, 5), .count = 4, .width = 3};
-    if (kind == TASK_ALLGATHER || kind == TASK_ALLTOALL)
+    if (task_counts_rows(kind))
         t.count = ROWS_UNEVEN;
     snprintf(t.name, sizeof t.name, "%s", name);
     task_run(&t);
@@ -34,6 +34,9 @@ static void run_every_operation(int rank, int size, const void *argument)
         run_task(TASK_BROADCAST, "broadcast");
         run_task(TASK_ALLTOALL, "alltoall");
         run_task(TASK_REDUCESCATTER, "reducescatter");
+        run_task(TASK_REDUCE, "reduce");
+        run_task(TASK_GATHER, "gather");
+        run_task(TASK_SCATTER, "scatter");
         CHECK_OK(rueda_barrier(RUEDA_GLOBAL_SET, NULL));
     }
     const int32_t all_but_last[] = {0, 1, 2};
@@ -83,6 +86,9 @@ static void every_operation_has_horovods_name(void **state)
     assert_operation(&t, "broadcast", "BROADCAST", 3);
     assert_operation(&t, "alltoall", "ALLTOALL", 3);
     assert_operation(&t, "reducescatter", "REDUCESCATTER", 3);
+    assert_operation(&t, "reduce", "REDUCE", 3);
+    assert_operation(&t, "gather", "GATHER", 3);
+    assert_operation(&t, "scatter", "SCATTER", 3);
     assert_operation(&t, "BARRIER.noname.0", "BARRIER", 3);
     assert_operation(&t, "ADD_PROCESS_SET.noname.0", "ADD_PROCESS_SET", 3);
     assert_operation(&t, "REMOVE_PROCESS_SET.noname.0", "REMOVE_PROCESS_SET", 3);
@@ -91,6 +97,52 @@ static void every_operation_has_horovods_name(void **state)
     assert_true(check_count(&t, 'i', "CYCLE_START") > 5);
     assert_non_null(strstr(t.text, "\"args\": {\"dtype\": \"float32\", \"shape\": \"[2, 3]\"}"));
     check_free(&t);
+}
+
+/* When a rank had the tensor ready, in microseconds, as rank 0 tells it. */
+static double ready_us(const check_timeline *t, const char *tensor, const char *rank)
+{
+    const unsigned pid = check_pid(t, tensor);
+    for (size_t i = 0; i < t->count; i++) {
+        const check_event *e = &t->events[i];
+        if (e->pid == pid && e->tid == 0 && e->ph == 'X' && strcmp(e->name, rank) == 0)
+            return e->ts;
+    }
+    fail_msg("rank %s was never ready with %s", rank, tensor);
+    return 0;
+}
+
+#define LATE_MS 300
+
+static void be_late(int rank, int size, const void *argument)
+{
+    (void)size;
+    const int *late = argument;
+    CHECK_OK(rueda_init(NULL));
+    CHECK_OK(reduce("warm up", RUEDA_SUM));
+    meet();
+    if (rank == *late)
+        nap_ms(LATE_MS);
+    CHECK_OK(reduce("waited for", RUEDA_SUM));
+    CHECK_OK(rueda_shutdown());
+}
+
+/* A rank that computes does not look at the others meanwhile; that they were ready is known anyway. */
+static void a_late_rank_is_shown_whichever_it_is(void **state)
+{
+    (void)state;
+    for (int late = 0; late < 2; late++) {
+        const char *environment[] = {timelines_setting, NULL};
+        char own[16], other[16];
+        snprintf(own, sizeof own, "%d", late);
+        snprintf(other, sizeof other, "%d", 1 - late);
+        run_job(&(job){.ranks = 2, .body = be_late, .argument = &late, .environment = environment});
+        check_timeline t = timelines_read();
+        assert_true(ready_us(&t, "waited for", own) >=
+                    ready_us(&t, "waited for", other) + LATE_MS * 1000 / 2);
+        check_free(&t);
+        remove(timelines_file);
+    }
 }
 
 #define GROUP 40
@@ -329,6 +381,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_FOLDER(every_operation_has_horovods_name),
+        IN_FOLDER(a_late_rank_is_shown_whichever_it_is),
         IN_FOLDER(fused_tensors_have_events_of_their_own),
         IN_FOLDER(a_refused_tensor_ends_with_its_status),
         IN_FOLDER(all_ranks_write_one_file_on_one_clock),

@@ -32,7 +32,7 @@ static task make_task(const course *c, int i, int iteration)
               .root = turn % rueda_size(),
               .in_place = i / 6 % 2,
               .memory = i % MEMORY_KIND_COUNT};
-    if (t.kind == TASK_ALLGATHER || t.kind == TASK_ALLTOALL)
+    if (task_counts_rows(t.kind))
         t.count = (size_t)(turn % ROWS_MANY);
     if (c->new_names)
         snprintf(t.name, sizeof t.name, "task.%d.%d", iteration, i);

@@ -28,8 +28,15 @@ void memory_give(memory_kind kind, void *memory)
 const char *task_kind_name(task_kind kind)
 {
     static const char *const names[] = {"allreduce", "allgather",     "broadcast",
-                                        "alltoall",  "reducescatter", "barrier"};
+                                        "alltoall",  "reducescatter", "reduce",
+                                        "gather",    "scatter",       "barrier"};
     return names[kind];
+}
+
+bool task_counts_rows(task_kind kind)
+{
+    return kind == TASK_ALLGATHER || kind == TASK_ALLTOALL || kind == TASK_GATHER ||
+           kind == TASK_SCATTER;
 }
 
 size_t rows_of_member(int rows, int index)
@@ -92,10 +99,37 @@ static size_t share_start(size_t rows, size_t size, size_t index)
     return start;
 }
 
+/* Without splits there is a row more than can be shared evenly. */
+static size_t scattered_to(const task *t, int size, int index)
+{
+    return t->count == ROWS_EVEN ? share(3 * (size_t)size + 1, (size_t)size, (size_t)index)
+                                 : rows_of_member((int)t->count, index);
+}
+
+static size_t scattered_before(const task *t, int size, int index)
+{
+    size_t sum = 0;
+    for (int i = 0; i < index; i++)
+        sum += scattered_to(t, size, i);
+    return sum;
+}
+
+static bool is_root(const task *t)
+{
+    return rueda_set_rank(t->set) == t->root;
+}
+
 static void count_rows(const task *t, size_t *in, size_t *out)
 {
     const int index = rueda_set_rank(t->set), size = rueda_set_size(t->set);
     *in = *out = t->count;
+    if (t->kind == TASK_GATHER) {
+        *in = rows_of_member((int)t->count, index);
+        *out = is_root(t) ? sum_gathered(t, size) : 0;
+    } else if (t->kind == TASK_SCATTER) {
+        *in = is_root(t) ? scattered_before(t, size, size) : 0;
+        *out = scattered_to(t, size, index);
+    }
     if (t->kind == TASK_ALLGATHER) {
         *in = rows_of_member((int)t->count, index);
         *out = sum_gathered(t, size);
@@ -122,24 +156,38 @@ static int32_t global_root(const task *t)
     return ranks[t->root];
 }
 
-typedef rueda_status (*collective)(const rueda_tensor *, const rueda_options *, rueda_request **);
-static const collective calls[] = {rueda_allreduce, rueda_allgather, rueda_broadcast,
-                                   rueda_alltoall, rueda_reducescatter};
+static const collective calls[] = {rueda_allreduce, rueda_allgather,     rueda_broadcast,
+                                   rueda_alltoall,  rueda_reducescatter, rueda_reduce,
+                                   rueda_gather,    rueda_scatter};
+
+static void fill_splits(const task *t, int64_t *splits)
+{
+    const int index = rueda_set_rank(t->set), size = rueda_set_size(t->set);
+    for (int i = 0; i < size; i++)
+        splits[i] =
+            (int64_t)(t->kind == TASK_SCATTER ? scattered_to(t, size, i) : split(t, index, i));
+}
 
 static void submit_data(task *t)
 {
-    const int index = rueda_set_rank(t->set), size = rueda_set_size(t->set);
+    const int index = rueda_set_rank(t->set);
     const size_t element = rueda_dtype_bytes(t->recipe.dtype);
     size_t in, out;
     count_rows(t, &in, &out);
     t->input = memory_take(t->memory, in * t->width * element);
     recipe_fill(&t->recipe, index, 0, t->input, in * t->width);
     const int64_t shape[] = {(int64_t)in, (int64_t)t->width};
+    const int64_t unknown[] = {77, (int64_t)t->width};
     rueda_tensor tensor = RUEDA_TENSOR(t->name, t->input, t->recipe.dtype, 2, shape);
+    if (t->kind == TASK_SCATTER && !is_root(t)) { /* what is not looked at */
+        tensor.input = NULL;
+        tensor.shape = unknown;
+    }
     if (!t->in_place) {
         t->output = memory_take(t->memory, out * t->width * element);
         memset(t->output, 0xa5, out * t->width * element);
         tensor.output = t->output;
+        tensor.output_bytes = out * t->width * element;
     }
     rueda_options options = RUEDA_OPTIONS(t->recipe.op);
     options.prescale = t->recipe.prescale;
@@ -147,8 +195,7 @@ static void submit_data(task *t)
     options.process_set = t->set;
     options.root = global_root(t);
     int64_t splits[HARNESS_MAX_RANKS];
-    for (int i = 0; i < size; i++)
-        splits[i] = (int64_t)split(t, index, i);
+    fill_splits(t, splits);
     options.splits = t->count == ROWS_EVEN ? NULL : splits;
     CHECK_OK(calls[t->kind](&tensor, &options, &t->request));
 }
@@ -192,7 +239,7 @@ static void check_exchanged(const task *t, const rueda_output *output, int index
 static void check_output(task *t, size_t rows)
 {
     const int index = rueda_set_rank(t->set), size = rueda_set_size(t->set);
-    rueda_output output;
+    rueda_output output = RUEDA_OUTPUT;
     CHECK_OK(rueda_take_output(t->request, &output));
     CHECK_EQUAL(output.bytes, rows * t->width * rueda_dtype_bytes(t->recipe.dtype));
     CHECK_EQUAL(output.ndim, 2);
@@ -200,11 +247,14 @@ static void check_output(task *t, size_t rows)
     CHECK_EQUAL(output.shape[1], t->width);
     CHECK_EQUAL(output.owned, t->in_place);
     CHECK(t->in_place || output.data == t->output);
-    if (t->kind == TASK_ALLGATHER)
+    if (t->kind == TASK_ALLGATHER || (t->kind == TASK_GATHER && is_root(t)))
         check_gathered(t, output.data, size);
+    else if (t->kind == TASK_SCATTER)
+        recipe_check_copy(&t->recipe, t->root, scattered_before(t, size, index) * t->width,
+                          output.data, rows * t->width);
     else if (t->kind == TASK_ALLTOALL)
         check_exchanged(t, &output, index, size);
-    else
+    else if (t->kind == TASK_REDUCESCATTER)
         recipe_check(&t->recipe, NULL, size,
                      share_start(t->count, (size_t)size, (size_t)index) * t->width, output.data,
                      rows * t->width);
@@ -222,6 +272,33 @@ void task_drop(task *t)
     t->input = t->output = NULL;
 }
 
+/* The root has the result; whatever the others gave as output is as it was. */
+static void check_reduced(const task *t, size_t elements)
+{
+    const uint8_t *untouched = t->output;
+    if (is_root(t)) {
+        recipe_check(&t->recipe, NULL, rueda_set_size(t->set), 0,
+                     t->in_place ? t->input : t->output, elements);
+        return;
+    }
+    for (size_t i = 0; !t->in_place && i < elements * rueda_dtype_bytes(t->recipe.dtype); i++)
+        CHECK_EQUAL(untouched[i], 0xa5);
+}
+
+/* Whether the operation leaves its input alone. */
+static bool keeps_input(const task *t)
+{
+    switch (t->kind) {
+    case TASK_ALLREDUCE:
+    case TASK_BROADCAST:
+        return !t->in_place;
+    case TASK_REDUCE:
+        return !t->in_place || !is_root(t);
+    default:
+        return t->kind != TASK_BARRIER;
+    }
+}
+
 void task_finish(task *t)
 {
     doing("wait for %s", t->name);
@@ -235,11 +312,11 @@ void task_finish(task *t)
         recipe_check(&t->recipe, NULL, rueda_set_size(t->set), 0, result, in * t->width);
     else if (t->kind == TASK_BROADCAST)
         recipe_check_copy(&t->recipe, t->root, 0, result, in * t->width);
+    else if (t->kind == TASK_REDUCE)
+        check_reduced(t, in * t->width);
     else if (t->kind != TASK_BARRIER)
         check_output(t, out);
-    const bool kept = !t->in_place || t->kind == TASK_ALLGATHER || t->kind == TASK_ALLTOALL ||
-                      t->kind == TASK_REDUCESCATTER;
-    if (kept && t->kind != TASK_BARRIER)
+    if (keeps_input(t))
         recipe_check_copy(&t->recipe, rueda_set_rank(t->set), 0, t->input, in * t->width);
     task_drop(t);
 }
@@ -248,4 +325,14 @@ void task_run(task *t)
 {
     task_submit(t);
     task_finish(t);
+}
+
+rueda_status run_and_drop(collective call, const rueda_tensor *tensor, const rueda_options *options)
+{
+    rueda_request *request = NULL;
+    rueda_status status = call(tensor, options, &request);
+    if (status == RUEDA_OK)
+        status = rueda_wait(request, -1);
+    rueda_request_free(request);
+    return status;
 }

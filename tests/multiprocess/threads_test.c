@@ -1,5 +1,5 @@
 /* threads_test.c: several threads of a rank submit, poll, wait and free at the same time.
- * ctest: threads timeout=300 */
+ * ctest: not_asan threads timeout=300 */
 #include "tensors.h"
 
 #include <pthread.h>
@@ -47,7 +47,7 @@ static task task_of(int thread, int turn, int which)
               .count = which % 4 == 0 ? 1 : 100 * (size_t)which + 1,
               .in_place = turn % 2,
               .memory = which % MEMORY_KIND_COUNT};
-    if (t.kind == TASK_ALLGATHER || t.kind == TASK_ALLTOALL)
+    if (task_counts_rows(t.kind))
         t.count = (size_t)which % ROWS_MANY;
     snprintf(t.name, sizeof t.name, "thread%d.%d", thread, which);
     return t;

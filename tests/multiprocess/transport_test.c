@@ -1,9 +1,8 @@
-/* transport_test.c: what every transport must do (transport.h), tried on each of them.
- * ctest: timeout=180 */
+/* transport_test.c: what every transport must do (transport.h), tried on each that the registry has; with
+ * RUEDA_TRANSPORT on that one alone. ctest: timeout=180 */
 #include "boot/boot.h"
 #include "harness.h"
-#include "transport/mpi/mpi.h"
-#include "transport/transport.h"
+#include "transport/registry.h"
 
 #include <sched.h>
 #include <setjmp.h>
@@ -18,23 +17,27 @@
 #define CHANNELS 3
 #define STREAM_BYTES 700000 /* more than a stream can hold: it wraps around several times */
 #define MOST_AT_ONCE 90000
-#define PATIENCE 2000 /* tries before a stream counts as full */
+#define LAST_BYTES 5000 /* that a rank sends before it leaves */
+#define PATIENCE 2000   /* tries before a stream counts as full */
 _Static_assert(STREAM_BYTES % 8 == 0, "keep_alignment sends whole words");
+
+static const char *only; /* transport that is tried; NULL: all */
 
 /* A transport in one of its forms. */
 typedef struct form {
-    const char *name;
-    const transport_table *table;
-    const char *setting, *value; /* of the environment, or NULL */
+    const char *transport;       /* RUEDA_TRANSPORT; "auto": the one that is chosen */
+    const char *setting, *value; /* one more of the environment, or NULL */
     int ranks_on_host;           /* 0: as it is; else hosts are made up, so many ranks each */
 } form;
 
 /* A rank with its channels open and connected, all ranks having met since. */
 typedef struct station {
+    transports transports;
     const transport_table *table;
+    config settings;
     segment segment;
     control job;
-    control_group group;
+    control_members group;
     uint16_t ranks[HARNESS_MAX_RANKS];
     transport_channel *channels[CHANNELS];
 } station;
@@ -42,6 +45,7 @@ typedef struct station {
 static void set_form(const form *f, int rank)
 {
     char host[16];
+    setenv("RUEDA_TRANSPORT", f->transport, 1);
     if (f->setting != NULL)
         setenv(f->setting, f->value, 1);
     if (f->ranks_on_host == 0)
@@ -93,34 +97,43 @@ static void connect_all(station *s)
     }
 }
 
-static void open_station(station *s, const form *f, int rank)
+/* As the engine does. */
+static void join_job(station *s, boot_identity *who)
 {
-    config settings;
-    boot_identity who;
     boot_meeting meeting = {.door = NULL};
     const logger log = {LOG_WARN, -1};
-    *s = (station){.table = f->table};
-    mpi_job *mpi = NULL;
-    set_form(f, rank);
-    CHECK_OK(config_load(&settings, NULL));
-    if (f->table == &transport_mpi)
-        CHECK_OK(mpi_job_open(&settings, NULL, kernel_table_best(), &log, &mpi));
-    CHECK_OK(boot_identify(&settings, &who));
-    CHECK_OK(boot_join(&settings, &who, 1, &log, &s->segment, &meeting));
-    s->job = (control){&s->segment, NULL, (uint32_t)who.rank, 1, mpi};
-    static config kept; /* the network looks at it as long as it lives */
-    kept = settings;
+    const rueda_init_options options = {.struct_size = sizeof options};
+    const transport_terms terms = {&s->settings, &options, kernel_table_best(), &log};
+    CHECK_OK(config_load(&s->settings, NULL));
+    CHECK_OK(transports_check(&s->settings));
+    CHECK_OK(transports_join(&s->transports, &terms));
+    CHECK_OK(boot_identify(&s->settings, transports_share_memory(&s->settings), who));
+    CHECK_OK(boot_join(&s->settings, who, 1, &(attendance_ends){0}, &log, &s->segment, &meeting));
+    s->job = (control){.segment = &s->segment, .rank = (uint32_t)who->rank, .generation = 1};
+    CHECK_OK(transports_choose(&s->transports, &s->settings, meeting.door != NULL,
+                               s->settings.host.text[0] != '\0' && who->size > 2));
+    s->table = s->transports.table;
     if (meeting.door != NULL)
-        CHECK_OK(network_open(&meeting, &kept, &who, 1, &log, &s->segment, &s->job.network));
-    else
-        s->table = &transport_shm; /* a single rank has no network */
+        CHECK_OK(control_open(&s->job, &meeting, who,
+                              &(control_terms){.connect_ns = UINT64_C(30000000000)}, &log));
+}
+
+static void open_station(station *s, const form *f, int rank)
+{
+    boot_identity who;
+    *s = (station){.table = NULL};
+    set_form(f, rank);
+    join_job(s, &who);
+    if (strcmp(f->transport, "auto") != 0 && who.size > 1)
+        CHECK(strcmp(s->table->name, f->transport) == 0);
     for (int r = 0; r < who.size; r++)
         s->ranks[r] = (uint16_t)r;
-    s->group = (control_group){&s->job, 0, (uint16_t)who.size, (uint16_t)who.rank, s->ranks, 0};
+    s->group = (control_members){&s->job, 0, (uint16_t)who.size, (uint16_t)who.rank, s->ranks, 0};
     for (uint32_t c = 0; c < CHANNELS; c++) {
-        CHECK_OK(s->table->open(&s->group, c, &s->channels[c]));
+        CHECK_OK(s->table->open(s->transports.job, &s->group, c, &s->channels[c]));
         CHECK(s->channels[c]->table == s->table);
-        CHECK(s->channels[c]->group == &s->group);
+        CHECK(s->channels[c]->members == &s->group);
+        CHECK(s->channels[c]->base == s->segment.base);
     }
     connect_all(s);
     meet();
@@ -132,8 +145,8 @@ static void close_station(station *s)
     for (uint32_t c = 0; c < CHANNELS; c++)
         s->table->close(s->channels[c]);
     s->table->close(NULL);
-    mpi_job_close(s->job.mpi, true);
-    network_close(s->job.network);
+    transports_leave(&s->transports, true);
+    control_close(&s->job);
     segment_close(&s->segment);
 }
 
@@ -330,7 +343,7 @@ static void read_peer_memory(int rank, int size, const void *argument)
             continue; /* a transport without peer memory */
         memset(own->slots, 10 * rank + (int)c, 4 * channel->slot_bytes);
         own->sums[0] = rank + 0.5;
-        own->sums[2 * SEGMENT_SUMS * 4 - 1] = rank + 0.25;
+        own->sums[2 * SEGMENT_SUMS * SEGMENT_SUM_PARTS - 1] = rank + 0.25;
         own->addresses[SEGMENT_ADDRESSES - 1].out = (uint64_t)rank;
         atomic_store(&own->flag->value, (uint64_t)rank * 100 + c);
     }
@@ -341,7 +354,8 @@ static void read_peer_memory(int rank, int size, const void *argument)
             if (peer->flag == NULL)
                 continue;
             CHECK_EQUAL(atomic_load(&peer->flag->value), r * 100 + (int)c);
-            CHECK(peer->sums[0] == r + 0.5 && peer->sums[2 * SEGMENT_SUMS * 4 - 1] == r + 0.25);
+            CHECK(peer->sums[0] == r + 0.5 &&
+                  peer->sums[2 * SEGMENT_SUMS * SEGMENT_SUM_PARTS - 1] == r + 0.25);
             CHECK_EQUAL(peer->addresses[SEGMENT_ADDRESSES - 1].out, r);
             for (size_t i = 0; i < 4 * s.channels[c]->slot_bytes; i++)
                 CHECK(peer->slots[i] == (uint8_t)(10 * r + (int)c));
@@ -350,29 +364,120 @@ static void read_peer_memory(int rank, int size, const void *argument)
     close_station(&s);
 }
 
+/* ---- who leaves ------------------------------------------------------------------------------ */
+
+/* As the engine does: what was sent is on its way before the others hear that we leave. */
+static void send_and_leave(station *s, const uint8_t *data, size_t bytes)
+{
+    send_whole(s, 0, 0, data, bytes);
+    while (s->table->flushed != NULL && !s->table->flushed(s->channels[0]))
+        control_pump(&s->job);
+    control_leave(&s->job);
+    if (s->job.network != NULL)
+        network_flush(s->job.network, true, UINT64_C(10000000000));
+    s->table->close(s->channels[0]);
+    s->channels[0] = NULL;
+}
+
+/* All that was sent can be had, then `ended` says that nothing more will come. */
+static void receive_to_the_end(station *s, const uint8_t *data, size_t bytes)
+{
+    static uint8_t got[LAST_BYTES];
+    const void *at;
+    receive_whole(s, 0, 1, got, bytes);
+    CHECK(memcmp(got, data, bytes) == 0);
+    doing("waiting until rank 1 has left");
+    while (control_departure(&s->job, 1) == 0) {
+        control_pump(&s->job);
+        sched_yield();
+    }
+    doing("waiting until the stream has ended");
+    while (!s->table->ended(s->channels[0], 1)) {
+        CHECK_EQUAL(s->table->peek(s->channels[0], 1, &at), 0);
+        control_pump(&s->job);
+        sched_yield();
+    }
+    CHECK(!control_is_aborted(&s->job));
+}
+
+static void leave_after_sending(int rank, int size, const void *argument)
+{
+    (void)size;
+    static uint8_t data[LAST_BYTES];
+    station s;
+    open_station(&s, argument, rank);
+    for (size_t i = 0; i < sizeof data; i++)
+        data[i] = byte_of(0, 1, 0, i);
+    if (rank == 1)
+        send_and_leave(&s, data, sizeof data);
+    else
+        receive_to_the_end(&s, data, sizeof data);
+    close_station(&s);
+}
+
+/* ---- collectives of its own ------------------------------------------------------------------ */
+
+static void run_collective(station *s, const transport_collective *what)
+{
+    bool done = false;
+    CHECK_OK(s->table->collect(s->channels[0], what));
+    while (!done) {
+        control_pump(&s->job);
+        CHECK_OK(s->table->collected(s->channels[0], &done));
+        sched_yield();
+    }
+}
+
+static void run_collectives(int rank, int size, const void *argument)
+{
+    station s;
+    open_station(&s, argument, rank);
+    CHECK((s.table->collect == NULL) == (s.table->collected == NULL));
+    CHECK(s.table->join == NULL || s.table->leave != NULL);
+    if (s.table->collect != NULL && ((const form *)argument)->ranks_on_host == 0) {
+        int64_t in[3] = {rank, 2 * rank, 7}, out[3] = {0};
+        run_collective(&s,
+                       &(transport_collective){
+                           .in = in, .out = out, .count = 3, .dtype = RUEDA_I64, .op = KERNEL_SUM});
+        const int64_t sum = size * (size - 1) / 2;
+        CHECK(out[0] == sum && out[1] == 2 * sum && out[2] == 7 * size);
+        run_collective(&s, &(transport_collective){.spreads = true,
+                                                   .out = in,
+                                                   .count = 3,
+                                                   .dtype = RUEDA_I64,
+                                                   .root = (uint16_t)(size - 1)});
+        CHECK(in[0] == size - 1 && in[1] == 2 * (size - 1) && in[2] == 7);
+    }
+    close_station(&s);
+}
+
 /* ---- over all transports --------------------------------------------------------------------- */
 
-static const form forms[] = {
-    {"shm", &transport_shm, NULL, NULL, 0},
-    {"tcp", &transport_tcp, "RUEDA_TRANSPORT", "tcp", 0},
-    {"tcp encrypted", &transport_tcp, "RUEDA_ENCRYPT", "1", 1},
-    {"tcp and shm, two ranks a host", &transport_tcp, NULL, NULL, 2},
-    {"mpi", &transport_mpi, "RUEDA_TRANSPORT", "mpi",
-     0}, /* from here on: mpirun starts the ranks */
-    {"mpi and shm, two ranks a host", &transport_mpi, NULL, NULL, 2},
-};
-#define FORMS (sizeof forms / sizeof forms[0])
+static void in_form(const form *f, job_body body, int least, int most)
+{
+    print_message("%s%s%s, %d ranks a host\n", f->transport, f->setting != NULL ? " " : "",
+                  f->setting != NULL ? f->setting : "", f->ranks_on_host);
+    for (int ranks = least; ranks <= most; ranks++)
+        run_ranks(ranks, body, f);
+}
 
+/* Where mpirun starts the ranks, those that need it; else the others. */
 static void on_all_transports(job_body body, int least, int most)
 {
+    static const form two_a_host = {"auto", NULL, NULL, 2},
+                      encrypted = {"auto", "RUEDA_ENCRYPT", "1", 1};
     const bool by_mpirun = harness_has_mpirun() || getenv("TEST_MPI_JOB") != NULL;
-    for (size_t i = 0; i < FORMS; i++) {
-        if ((forms[i].table == &transport_mpi) != by_mpirun)
-            continue;
-        print_message("%s\n", forms[i].name);
-        for (int ranks = least; ranks <= most; ranks++)
-            run_ranks(ranks, body, &forms[i]);
+    for (size_t i = 0; transport_at(i) != NULL; i++) {
+        const form named = {transport_at(i)->name, NULL, NULL, 0};
+        if (transport_at(i)->by_mpirun == by_mpirun &&
+            (only == NULL || strcmp(only, named.transport) == 0))
+            in_form(&named, body, least, most);
     }
+    if (only != NULL)
+        return;
+    in_form(&two_a_host, body, least, most);
+    if (!by_mpirun)
+        in_form(&encrypted, body, least, most);
 }
 
 static void bytes_arrive_in_order_and_complete(void **state)
@@ -399,13 +504,66 @@ static void peers_see_each_others_memory(void **state)
     on_all_transports(read_peer_memory, 1, 4);
 }
 
+static void who_left_has_sent_everything(void **state)
+{
+    (void)state;
+    on_all_transports(leave_after_sending, 2, 2);
+}
+
+static void its_own_collectives_are_right(void **state)
+{
+    (void)state;
+    on_all_transports(run_collectives, 2, 3);
+}
+
+/* ---- the registry ---------------------------------------------------------------------------- */
+
+static void a_name_that_is_none_is_refused_with_all_there_are(void **state)
+{
+    (void)state;
+    config settings;
+    assert_int_equal(config_load(&settings, NULL), RUEDA_OK);
+    snprintf(settings.transport.text, sizeof settings.transport.text, "pigeon");
+    assert_int_equal(transports_check(&settings), RUEDA_ERR_CONFIG);
+    assert_non_null(strstr(status_text(), "pigeon"));
+    assert_non_null(strstr(status_text(), "auto"));
+    for (size_t i = 0; transport_at(i) != NULL; i++) {
+        assert_non_null(strstr(status_text(), transport_at(i)->name));
+        assert_ptr_equal(transport_named(transport_at(i)->name), transport_at(i));
+    }
+}
+
+static void what_cannot_be_encrypted_or_reach_a_host_is_refused(void **state)
+{
+    (void)state;
+    config settings;
+    assert_int_equal(config_load(&settings, NULL), RUEDA_OK);
+    for (size_t i = 0; transport_at(i) != NULL; i++) {
+        const transport_table *t = transport_at(i);
+        transports chosen = {.table = NULL};
+        snprintf(settings.transport.text, sizeof settings.transport.text, "%s", t->name);
+        settings.encrypt = true;
+        assert_int_equal(transports_choose(&chosen, &settings, true, false),
+                         t->encrypts ? RUEDA_OK : RUEDA_ERR_CONFIG);
+        settings.encrypt = false;
+        assert_int_equal(transports_choose(&chosen, &settings, true, true),
+                         t->between_hosts ? RUEDA_OK : RUEDA_ERR_CONFIG);
+        assert_int_equal(transports_share_memory(&settings), !t->between_hosts);
+    }
+}
+
 int main(void)
 {
+    only = getenv("RUEDA_TRANSPORT");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bytes_arrive_in_order_and_complete),
         cmocka_unit_test(a_full_stream_takes_no_more_and_blocks_nobody),
         cmocka_unit_test(whole_words_stay_aligned),
         cmocka_unit_test(peers_see_each_others_memory),
+        cmocka_unit_test(who_left_has_sent_everything),
+        cmocka_unit_test(its_own_collectives_are_right),
+        cmocka_unit_test(a_name_that_is_none_is_refused_with_all_there_are),
+        cmocka_unit_test(what_cannot_be_encrypted_or_reach_a_host_is_refused),
     };
     return cmocka_run_group_tests_name("transport", tests, NULL, NULL);
 }

@@ -77,7 +77,7 @@ static job_capacity *find_hosts(job_file *job, const launch_options *base, const
     return hosts;
 }
 
-/* The launcher takes all names of this machine for one host, and so must the layout. */
+/* What this machine has is shared out once. */
 static bool is_named_once(const job_plan *plan)
 {
     const char *name = NULL;

@@ -1,8 +1,7 @@
 /* python.h: a Python environment with one version of a framework, made once and kept in the cache.
  *
- * It lies in ${XDG_CACHE_HOME:-~/.cache}/rueda/envs/PACKAGE-VERSION-pyX.Y and is whole when the file
- * JOB_PYTHON_DONE is in it; anything else is what a killed job has left, and is made anew. A lock
- * beside it lets one job at a time make it.
+ * It lies in ${XDG_CACHE_HOME:-~/.cache}/rueda/envs/PACKAGE-VERSION-pyX.Y. environment.py makes it; its text is in the
+ * program, and the job's own interpreter runs it.
  */
 #ifndef RUEDA_CLI_JOB_FILE_PYTHON_H
 #define RUEDA_CLI_JOB_FILE_PYTHON_H
@@ -11,10 +10,8 @@
 
 #include <limits.h>
 
-#define JOB_PYTHON_DONE "rueda-complete"
 #define JOB_PYTHON_NAME_MAX 128 /* bytes of a requirement or a version */
 #define JOB_PYTHON_PACKAGES_MAX 4
-#define JOB_PYTHON_TAIL 5 /* last lines of pip that are shown when it fails */
 
 typedef struct job_python {
     char directory[PATH_MAX];   /* the environment */

@@ -6,6 +6,7 @@
 #include "cli/launch/agent.h"
 
 #include "base/os.h"
+#include "boot/board.h"
 #include "cli/launch/address.h"
 #include "cli/launch/guard.h"
 #include "cli/launch/loop.h"
@@ -32,7 +33,7 @@
 typedef struct rank {
     pid_t pid; /* also its process group */
     int number;
-    bool ended, told;
+    bool ended;
     siginfo_t fate; /* when ended */
     stream streams[WIRE_KINDS];
 } rank;
@@ -51,6 +52,8 @@ typedef struct agent {
     spawn_context spawn;
     guard guard;
     char meet[MEET_MAX];
+    board *board; /* what ranks and we tell each other; NULL: no memory for it */
+    char board_path[BOARD_PATH];
     rank *ranks; /* NULL: no job yet */
     struct pollfd *polls;
     bool running; /* a step is under way */
@@ -74,11 +77,10 @@ static void say_text(agent *a, wire_type type, const char *text)
     say(a, type, 0, text, strlen(text));
 }
 
-static void say_numbers(agent *a, wire_type type, int rank, const int *numbers, size_t count)
+static void say_number(agent *a, wire_type type, int rank, int number)
 {
     bytes body = {0};
-    for (size_t i = 0; i < count; i++)
-        wire_add_number(&body, numbers[i]);
+    wire_add_number(&body, number);
     say(a, type, (uint32_t)rank, bytes_first(&body), body.used);
     bytes_free(&body);
 }
@@ -123,7 +125,7 @@ static void take_rank(agent *a, int index, const spawned *s)
         open_stream(a, &a->ranks[a->started], k, s->out[k]);
     a->started++;
     a->alive++;
-    say_numbers(a, WIRE_STARTED, a->job.first + index, &s->pid, 1);
+    say_number(a, WIRE_STARTED, a->job.first + index, s->pid);
 }
 
 static void start_step(agent *a, int step)
@@ -133,6 +135,8 @@ static void start_step(agent *a, int step)
     a->running = true;
     a->started = a->alive = 0;
     a->drained_at = NEVER;
+    if (a->board != NULL)
+        board_forget_ranks(a->board);
     while (begun < a->job.count && failed == 0) {
         all[begun] = spawn_begin(&a->spawn, begun, step);
         failed = all[begun].pid < 0 ? -all[begun].pid : 0;
@@ -146,7 +150,7 @@ static void start_step(agent *a, int step)
             failed = -pid;
     }
     if (failed != 0)
-        say_numbers(a, WIRE_UNSTARTED, a->job.first, &failed, 1);
+        say_number(a, WIRE_UNSTARTED, a->job.first, failed);
     free(all);
 }
 
@@ -154,42 +158,36 @@ static void say_ended(agent *a, const rank *r)
 {
     const siginfo_t *fate = &r->fate;
     const bool exited = fate->si_code == CLD_EXITED;
+    const uint64_t joined = a->board != NULL ? board_joined(a->board, r->number) : 0;
+    const int named = a->board != NULL ? board_named_by(a->board, r->number) : -1;
     char note[MEMORY_NOTE_MAX];
     if ((!exited || fate->si_status != 0) &&
         memory_explains(&a->memory, r->number - a->job.first, note))
         say_text(a, WIRE_NOTE, note);
-    const int numbers[] = {exited ? fate->si_status : EXIT_SIGNAL + fate->si_status,
-                           exited ? 0 : fate->si_status, fate->si_code == CLD_DUMPED};
-    say_numbers(a, WIRE_ENDED, r->number, numbers, sizeof numbers / sizeof numbers[0]);
+    bytes body = {0};
+    wire_add_number(&body, exited ? fate->si_status : EXIT_SIGNAL + fate->si_status);
+    wire_add_number(&body, exited ? 0 : fate->si_status);
+    wire_add_number(&body, fate->si_code == CLD_DUMPED);
+    wire_add_number(&body, (int64_t)joined);
+    wire_add_number(&body, named);
+    wire_add_number(&body, a->board != NULL && board_lost_timeline(a->board, r->number));
+    say(a, WIRE_ENDED, (uint32_t)r->number, bytes_first(&body), body.used);
+    bytes_free(&body);
+    if (a->board != NULL)
+        board_note_end(a->board, r->number, joined, named);
 }
 
-/* Of several that failed at the same time one was first: rather one that crashed than one that exited,
- * since a rank that loses its peer exits. */
-static int urgency(const siginfo_t *fate)
-{
-    return fate->si_code != CLD_EXITED ? 0 : fate->si_status != 0 ? 1 : 2;
-}
-
-/* Tells of those that ended since the last look, the most urgent first. */
+/* Tells of those that ended since the last look. */
 static void watch_ranks(agent *a)
 {
-    const int before = a->alive;
     for (int i = 0; i < a->started; i++) {
         rank *r = &a->ranks[i];
-        if (!r->ended && waitid(P_PID, (id_t)r->pid, &r->fate, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-            r->fate.si_pid != 0) {
-            r->ended = true;
-            a->alive--;
-        }
-    }
-    for (int turn = 0; turn < 3 && a->alive < before; turn++) {
-        for (int i = 0; i < a->started; i++) {
-            rank *r = &a->ranks[i];
-            if (r->ended && !r->told && urgency(&r->fate) <= turn) {
-                r->told = true;
-                say_ended(a, r);
-            }
-        }
+        if (r->ended || waitid(P_PID, (id_t)r->pid, &r->fate, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+            r->fate.si_pid == 0)
+            continue;
+        r->ended = true;
+        a->alive--;
+        say_ended(a, r);
     }
     if (a->running && a->alive == 0 && a->drained_at == NEVER) {
         signal_all(a, SIGKILL); /* what the ranks have left behind */
@@ -291,6 +289,7 @@ static void take_job(agent *a, const wire_frame *f)
         spawn_set_variable(*variable);
     a->ranks = bytes_new((size_t)a->job.count, sizeof *a->ranks);
     a->polls = bytes_new(FIXED_POLLS + WIRE_KINDS * (size_t)a->job.count, sizeof *a->polls);
+    a->board = board_make(a->job.size, a->job.name, a->board_path);
     a->guard = guard_start(a->job.count);
     const char *note = binding_plan(&a->binding, a->job.bind, a->job.count, &a->job.worker);
     if (note != NULL)
@@ -307,6 +306,16 @@ static void take_start(agent *a, const wire_frame *f)
         return;
     snprintf(a->meet, sizeof a->meet, "%.*s", (int)f->length, f->body);
     start_step(a, (int)f->number);
+}
+
+/* A rank of another host has ended. */
+static void take_gone(agent *a, const wire_frame *f)
+{
+    wire_reader r = {f->body, f->body + f->length, false};
+    const int64_t joined = wire_number(&r);
+    const int named = wire_int(&r, -1, a->job.size - 1);
+    if (a->board != NULL && f->number < (uint32_t)a->job.size && !r.bad)
+        board_note_end(a->board, (int)f->number, (uint64_t)joined, named);
 }
 
 static void take_frame(agent *a, const wire_frame *f)
@@ -329,6 +338,9 @@ static void take_frame(agent *a, const wire_frame *f)
         return;
     case WIRE_UNREAD:
         close_streams(a, f->kind);
+        return;
+    case WIRE_GONE:
+        take_gone(a, f);
         return;
     case WIRE_PING:
         say(a, WIRE_PONG, 0, NULL, 0);
@@ -456,6 +468,7 @@ static void finish(agent *a)
         close_streams(a, k);
     end_ranks(a);
     guard_dismiss(&a->guard);
+    board_close(a->board);
     binding_free(&a->binding);
     memory_free(&a->memory);
     host_job_free(&a->job);
@@ -488,6 +501,7 @@ int agent_run(const agent_options *options)
                               .binding = &a.binding,
                               .memory = &a.memory,
                               .meet = a.meet,
+                              .board = a.board_path,
                               .mask = options->mask,
                               .files = options->files,
                               .give_stdin = options->give_stdin,

@@ -10,7 +10,7 @@
 #define ROOM_MIN 4096
 #define READ_BYTES 65536
 
-static _Noreturn void end_without_memory(void)
+_Noreturn void bytes_end_without_memory(void)
 {
     fputs("rueda: out of memory\n", stderr);
     _exit(EXIT_FAILURE);
@@ -20,7 +20,7 @@ void *bytes_new(size_t count, size_t each)
 {
     void *memory = calloc(count > 0 ? count : 1, each);
     if (memory == NULL)
-        end_without_memory();
+        bytes_end_without_memory();
     return memory;
 }
 
@@ -36,7 +36,7 @@ static char *make_room(bytes *b, size_t count)
         b->room = room > ROOM_MIN ? room : ROOM_MIN;
         b->data = realloc(b->data, b->room);
         if (b->data == NULL)
-            end_without_memory();
+            bytes_end_without_memory();
     }
     return b->data + b->start + b->used;
 }

@@ -31,6 +31,9 @@ bytes_moved bytes_read(bytes *b, int fd);
 /* Writes once, at most `limit` bytes. BYTES_END: nobody reads any more. */
 bytes_moved bytes_write(bytes *b, int fd, size_t limit);
 
+/* Says so and ends the process. */
+_Noreturn void bytes_end_without_memory(void);
+
 /* Memory of `count` things, all zero; ends the process if there is none. */
 void *bytes_new(size_t count, size_t each);
 

@@ -7,15 +7,21 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define HOST_NAME_BYTES 256
+#define OWN_HOST_BYTES 80 /* of "RUEDA_HOST=…", which takes a name of 63 */
 
-/* This machine is known to its ranks by its own name. */
-static char *name_of(const host_share *share)
+/* Several names of this machine are hosts of their own, to try out what a job does on many: their ranks
+ * share no memory. NULL: this is not one of them. The text lies in `memory`. */
+static const char *own_host(const host_share *shares, size_t count, size_t at, bytes *memory)
 {
-    char *name = bytes_new(1, HOST_NAME_BYTES);
-    if (!share->here || gethostname(name, HOST_NAME_BYTES - 1) != 0)
-        snprintf(name, HOST_NAME_BYTES, "%s", share->name);
-    return name;
+    size_t here = 0;
+    for (size_t i = 0; i < count; i++)
+        here += shares[i].here;
+    if (here < 2 || !shares[at].here || getenv("RUEDA_HOST") != NULL)
+        return NULL;
+    char text[OWN_HOST_BYTES];
+    bytes_add(memory, text,
+              1 + (size_t)snprintf(text, sizeof text, "RUEDA_HOST=%.63s", shares[at].name));
+    return bytes_first(memory);
 }
 
 static char *directory_of(const launch_options *options)
@@ -54,28 +60,31 @@ host_job describe_host(const launch_options *options, const host_share *shares, 
                        size_t at)
 {
     const host_share *share = &shares[at];
-    return (host_job){.host = name_of(share),
+    bytes memory = {0};
+    const char *own = own_host(shares, count, at, &memory);
+    return (host_job){.host = share->name,
                       .directory = directory_of(options),
                       .interfaces = options->interfaces,
                       .size = options->ranks,
                       .first = share->first,
                       .count = share->count,
                       .ranks = ranks_of(options, shares, count, at),
-                      .environment = environment_for(options, share->here),
+                      .environment = environment_for(options, share->here, own),
                       .step_count = (int)options->step_count,
                       .steps = steps_of(options),
                       .bind = options->bind,
                       .worker = options->worker,
                       .silence_s = share->here ? 0 : (int)options->silence_s,
                       .plain = options->output.plain && !options->output.timestamp,
-                      .results = options->output.results != NULL};
+                      .results = options->output.results != NULL,
+                      .memory = memory};
 }
 
 void describe_free(host_job *job)
 {
-    free((char *)job->host);
     free((char *)job->directory);
     free(job->ranks);
     free(job->environment);
     free(job->steps);
+    bytes_free(&job->memory);
 }

@@ -45,15 +45,17 @@ static bool is_wanted(const char *variable, char *const *forwarded)
     return false;
 }
 
-char **environment_for(const launch_options *options, bool here)
+char **environment_for(const launch_options *options, bool here, const char *own_host)
 {
     const size_t own = here ? 0 : count_of(environ), set = count_of(options->environment);
-    char **list = bytes_new(own + set + 1, sizeof *list);
+    char **list = bytes_new(own + set + 2, sizeof *list);
     size_t used = 0;
     for (size_t i = 0; i < own; i++) {
         if (always_goes(environ[i]) || is_wanted(environ[i], options->forwarded))
             list[used++] = environ[i];
     }
+    if (own_host != NULL)
+        list[used++] = (char *)own_host;
     for (size_t i = 0; i < set; i++)
         list[used++] = options->environment[i];
     return list;

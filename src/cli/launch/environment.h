@@ -4,8 +4,8 @@
 
 #include "cli/launcher.h"
 
-/* The variables for all ranks of a host: those the job sets, and elsewhere also those that matter of
- * our own. The list is the caller's to free, the texts are not. */
-char **environment_for(const launch_options *options, bool here);
+/* The variables for all ranks of a host: those the job sets, `own_host` ("RUEDA_HOST=…", or NULL) before
+ * them, and elsewhere also those that matter of our own. The list is the caller's to free, the texts are not. */
+char **environment_for(const launch_options *options, bool here, const char *own_host);
 
 #endif

@@ -1,126 +1,89 @@
 /* events.c: see events.h. */
 #include "cli/launch/events.h"
 
-#include "cli/json.h"
+#include "cli/json_line.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-/* An object under way: a stream into memory. */
-typedef struct object {
-    FILE *to; /* NULL: nobody wants it, or no memory */
-    char *text;
-    size_t length;
-} object;
+#define NS_PER_S 1e9
 
-/* The stream writes into the object: it stays where it is. */
-static void begin(object *it, const output *o, const char *event)
+static double now(void)
 {
-    struct timespec now;
-    *it = (object){0};
-    if (output_wants_events(o))
-        it->to = open_memstream(&it->text, &it->length);
-    if (it->to != NULL) {
-        clock_gettime(CLOCK_REALTIME, &now);
-        fprintf(it->to, "{\"event\": \"%s\", \"time\": %lld.%06ld", event, (long long)now.tv_sec,
-                now.tv_nsec / 1000);
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / NS_PER_S;
+}
+
+/* `details`: what the object has beside its name and time; it is gone then. */
+static void tell(output *o, const char *event, json_t *details, bool is_line)
+{
+    json_t *object = json_pack("{s:s, s:f}", "event", event, "time", now());
+    if (object != NULL && (details == NULL || json_object_update(object, details) != 0)) {
+        json_decref(object);
+        object = NULL;
     }
-}
-
-__attribute__((format(printf, 2, 3))) static void add(object *it, const char *format, ...)
-{
-    va_list args;
-    if (it->to == NULL)
-        return;
-    va_start(args, format);
-    vfprintf(it->to, format, args);
-    va_end(args);
-}
-
-static void add_text(object *it, const char *name, const char *data, size_t count)
-{
-    add(it, ", \"%s\": ", name);
-    if (it->to != NULL && data != NULL)
-        json_write_bytes(it->to, data, count);
-    else
-        add(it, "null");
-}
-
-static void finish(output *o, object *it, bool is_line)
-{
-    if (it->to == NULL)
-        return;
-    add(it, "}");
-    if (fclose(it->to) == 0)
-        output_event(o, it->text, it->length, is_line);
-    free(it->text);
+    json_decref(details);
+    char *text = json_line_text(object, JSON_LINE_DIGITS_TIME);
+    output_event(o, text, strlen(text), is_line);
+    free(text);
 }
 
 void events_job_start(output *o, const char *job, size_t hosts)
 {
-    object it;
-    begin(&it, o, "start");
-    add_text(&it, "job", job, strlen(job));
-    add(&it, ", \"ranks\": %d, \"hosts\": %zu, \"steps\": %zu", o->options->ranks, hosts,
-        o->options->step_count);
-    finish(o, &it, false);
+    if (output_wants_events(o))
+        tell(o, "start",
+             json_pack("{s:o, s:i, s:I, s:I}", "job", json_line_string(job), "ranks",
+                       o->options->ranks, "hosts", (json_int_t)hosts, "steps",
+                       (json_int_t)o->options->step_count),
+             false);
 }
 
 void events_step_start(output *o, size_t step)
 {
-    const char *label = o->options->steps[step].label;
-    object it;
-    begin(&it, o, "step");
-    add(&it, ", \"step\": %zu", step);
-    add_text(&it, "label", label, label != NULL ? strlen(label) : 0);
-    finish(o, &it, false);
-}
-
-static void begin_rank(object *it, const output *o, const char *event, size_t step, int rank,
-                       const char *host)
-{
-    begin(it, o, event);
-    add(it, ", \"step\": %zu, \"rank\": %d", step, rank);
-    add_text(it, "host", host, strlen(host));
+    if (output_wants_events(o))
+        tell(o, "step",
+             json_pack("{s:I, s:o}", "step", (json_int_t)step, "label",
+                       json_line_string(o->options->steps[step].label)),
+             false);
 }
 
 void events_rank_start(output *o, size_t step, int rank, const char *host, int pid)
 {
-    object it;
-    begin_rank(&it, o, "rank_start", step, rank, host);
-    add(&it, ", \"pid\": %d", pid);
-    finish(o, &it, false);
+    if (output_wants_events(o))
+        tell(o, "rank_start",
+             json_pack("{s:I, s:i, s:o, s:i}", "step", (json_int_t)step, "rank", rank, "host",
+                       json_line_string(host), "pid", pid),
+             false);
 }
 
 void events_line(output *o, int rank, const char *stream, const char *data, size_t count)
 {
-    if (count == 0)
+    if (count == 0 || !output_wants_events(o))
         return;
-    object it;
-    begin(&it, o, "output");
-    add(&it, ", \"rank\": %d, \"stream\": \"%s\"", rank, stream);
     const bool whole = data[count - 1] == '\n';
-    add_text(&it, "text", data, whole ? count - 1 : count);
-    finish(o, &it, true);
+    tell(o, "output",
+         json_pack("{s:i, s:s, s:o}", "rank", rank, "stream", stream, "text",
+                   json_line_bytes(data, whole ? count - 1 : count)),
+         true);
 }
 
 void events_rank_end(output *o, size_t step, int rank, const char *host, const launch_end *end)
 {
-    object it;
-    begin_rank(&it, o, "rank_exit", step, rank, host);
-    add(&it, ", \"exit_code\": %d", end->exit_code);
-    const char *name = end->signal != 0 ? sigabbrev_np(end->signal) : NULL;
-    add_text(&it, "signal", name, name != NULL ? strlen(name) : 0);
-    finish(o, &it, false);
+    if (output_wants_events(o))
+        tell(o, "rank_exit",
+             json_pack("{s:I, s:i, s:o, s:i, s:s?}", "step", (json_int_t)step, "rank", rank, "host",
+                       json_line_string(host), "exit_code", end->exit_code, "signal",
+                       end->signal != 0 ? sigabbrev_np(end->signal) : NULL),
+             false);
 }
 
 void events_job_end(output *o, int exit_code, const char *cause, double seconds)
 {
-    object it;
-    begin(&it, o, "end");
-    add(&it, ", \"exit_code\": %d, \"seconds\": %.3f", exit_code, seconds);
-    add_text(&it, "cause", cause, cause != NULL ? strlen(cause) : 0);
-    finish(o, &it, false);
+    if (output_wants_events(o))
+        tell(o, "end",
+             json_pack("{s:i, s:o, s:o}", "exit_code", exit_code, "seconds",
+                       json_line_number(seconds, 3), "cause", json_line_string(cause)),
+             false);
 }

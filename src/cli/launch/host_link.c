@@ -2,6 +2,7 @@
 #include "cli/launch/host_link.h"
 
 #include "cli/launch/agent.h"
+#include "cli/launch/child.h"
 #include "cli/launch/loop.h"
 
 #include <fcntl.h>
@@ -9,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -37,8 +37,17 @@ static bool take_end(host_link *l, int ends[2])
     return true;
 }
 
-bool host_link_open_here(host_link *l, const sigset_t *mask, const struct rlimit *files,
-                         bool give_stdin)
+/* An agent that held the launcher's end of another would keep that from seeing the launcher's end. */
+static void close_others(const host_link *links, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (links[i].fd >= 0)
+            close(links[i].fd);
+    }
+}
+
+bool host_link_open_here(host_link *l, const host_link *links, size_t count, const sigset_t *mask,
+                         const struct rlimit *files, bool give_stdin)
 {
     int ends[2];
     l->fd = l->errors = -1;
@@ -48,26 +57,10 @@ bool host_link_open_here(host_link *l, const sigset_t *mask, const struct rlimit
     if (l->pid == 0) {
         setsid(); /* the terminal's signals are the launcher's business */
         close(ends[0]);
+        close_others(links, count);
         _exit(agent_run(&(agent_options){ends[1], ends[1], *mask, *files, give_stdin}));
     }
     return take_end(l, ends);
-}
-
-static _Noreturn void become_ssh(char **command, const sigset_t *mask, int launcher, int fd,
-                                 int errors)
-{
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != launcher)
-        _exit(1);
-    setsid();
-    if (dup2(fd, STDIN_FILENO) >= 0 && dup2(fd, STDOUT_FILENO) >= 0 &&
-        dup2(errors, STDERR_FILENO) >= 0) {
-        signal(SIGPIPE, SIG_DFL);
-        sigprocmask(SIG_SETMASK, mask, NULL);
-        execvp(command[0], command);
-        perror(command[0]);
-    }
-    _exit(127);
 }
 
 bool host_link_open_ssh(host_link *l, char **command, const sigset_t *mask)
@@ -81,10 +74,14 @@ bool host_link_open_ssh(host_link *l, char **command, const sigset_t *mask)
         close(ends[1]);
         return false;
     }
-    const int launcher = getpid();
-    l->pid = fork();
-    if (l->pid == 0)
-        become_ssh(command, mask, launcher, ends[1], errors[1]);
+    l->pid = child_start(&(child){.command = command,
+                                  .input = ends[1],
+                                  .output = ends[1],
+                                  .errors = errors[1],
+                                  .place = CHILD_OWN_SESSION,
+                                  .death_signal = SIGKILL,
+                                  .mask = mask,
+                                  .complaint = ""});
     close(errors[1]);
     l->errors = errors[0];
     fcntl(l->errors, F_SETFL, O_NONBLOCK);

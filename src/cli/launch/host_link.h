@@ -47,10 +47,10 @@ typedef struct host_link {
 } host_link;
 
 /* Starts the agent as a child of ours. `mask`, `files`: the signal mask and limit of files that ranks
- * get. False: no process (errno). Call it before other links are opened, so that the child holds
- * nothing of theirs. */
-bool host_link_open_here(host_link *l, const sigset_t *mask, const struct rlimit *files,
-                         bool give_stdin);
+ * get. False: no process (errno). Call it before any ssh is started, so that the child holds nothing of
+ * theirs; what it has of the other `links` it closes. */
+bool host_link_open_here(host_link *l, const host_link *links, size_t count, const sigset_t *mask,
+                         const struct rlimit *files, bool give_stdin);
 /* Starts the command of ssh.h. */
 bool host_link_open_ssh(host_link *l, char **command, const sigset_t *mask);
 

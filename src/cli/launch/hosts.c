@@ -209,21 +209,13 @@ bool hosts_is_here(const char *name)
 static host_share *list_hosts(const launch_options *options, size_t *count)
 {
     host_share *shares = bytes_new(options->host_count + 1, sizeof *shares);
-    host_share *here = NULL;
     *count = 0;
     if (options->host_count == 0)
         shares[(*count)++] = (host_share){"localhost", !options->ssh.always, 0, HOSTS_SLOTS_MAX};
     for (size_t i = 0; i < options->host_count; i++) {
         const launch_host *host = &options->hosts[i];
         const bool is_here = !options->ssh.always && hosts_is_here(host->name);
-        if (is_here && here != NULL) {
-            here->count += host->slots;
-            continue;
-        }
-        host_share *share = &shares[(*count)++];
-        *share = (host_share){host->name, is_here, 0, host->slots};
-        if (is_here)
-            here = share;
+        shares[(*count)++] = (host_share){host->name, is_here, 0, host->slots};
     }
     return shares;
 }

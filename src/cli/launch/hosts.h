@@ -34,8 +34,7 @@ typedef struct host_share {
     int first, count;
 } host_share;
 
-/* Fills hosts in order; hosts that are left empty do not appear, and all names of this machine are
- * one host. Without hosts all ranks are here. In memory that the caller frees; `*count` receives the
+/* Fills hosts in order; hosts that are left empty do not appear. Without hosts all ranks are here. In memory that the caller frees; `*count` receives the
  * number. */
 host_share *hosts_share_out(const launch_options *options, size_t *count);
 /* Of the ranks with this local rank: how many hosts have one, and of how many before host `at`. */

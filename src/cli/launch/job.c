@@ -63,7 +63,8 @@ void job_fail(job *j, int exit_code, const char *format, ...)
     const bool first = begin_end(j, exit_code, format, args);
     va_end(args);
     if (first)
-        j->ask_at = os_now_ns() + (uint64_t)j->options->farewell_s * NS_PER_S;
+        j->ask_at =
+            loop_earlier(j->failed_at, os_now_ns()) + (uint64_t)j->options->farewell_s * NS_PER_S;
 }
 
 const char *job_where(const job *j, const host_link *l, char to[JOB_LINE_MAX])
@@ -83,21 +84,64 @@ const char *job_in_step(const job *j, char to[JOB_LINE_MAX])
     return to;
 }
 
-static void blame_suspect(job *j)
+/* "rank 2, worker 3 on node2 (pid 4711)" */
+static const char *describe_rank(const job *j, int rank, char to[JOB_LINE_MAX])
 {
-    const job_rank *r = &j->ranks[j->suspect];
-    const launch_end *end = &j->suspect_end;
-    const char *label =
-        j->options->rank_extra != NULL ? j->options->rank_extra[j->suspect].label : NULL;
-    char who[JOB_LINE_MAX], host[JOB_LINE_MAX], step[JOB_LINE_MAX];
-    snprintf(who, sizeof who, "rank %d%s%s%s (pid %d)", j->suspect, label != NULL ? ", " : "",
-             label != NULL ? label : "", job_where(j, r->link, host), r->pid);
-    job_in_step(j, step);
+    const char *label = j->options->rank_extra != NULL ? j->options->rank_extra[rank].label : NULL;
+    char host[JOB_LINE_MAX];
+    snprintf(to, JOB_LINE_MAX, "rank %d%s%s%s (pid %d)", rank, label != NULL ? ", " : "",
+             label != NULL ? label : "", job_where(j, j->ranks[rank].link, host),
+             j->ranks[rank].pid);
+    return to;
+}
+
+/* "exited with 4", "was killed by SIGSEGV (core dumped)" */
+static const char *describe_end(const launch_end *end, char to[JOB_LINE_MAX])
+{
     if (end->signal == 0)
-        job_fail(j, end->exit_code, "%s exited with %d%s", who, end->exit_code, step);
+        snprintf(to, JOB_LINE_MAX, "exited with %d", end->exit_code);
     else
-        job_fail(j, end->exit_code, "%s was killed by SIG%s%s%s", who, sigabbrev_np(end->signal),
-                 end->core_dumped ? " (core dumped)" : "", step);
+        snprintf(to, JOB_LINE_MAX, "was killed by SIG%s%s", sigabbrev_np(end->signal),
+                 end->core_dumped ? " (core dumped)" : "");
+    return to;
+}
+
+static void blame_rank(job *j, const blame *b)
+{
+    const blame_fate *fate = &j->fates[b->failed], *culprit = &j->fates[b->culprit];
+    char who[JOB_LINE_MAX], how[JOB_LINE_MAX], other[JOB_LINE_MAX], step[JOB_LINE_MAX];
+    describe_rank(j, b->failed, who);
+    describe_end(&fate->end, how);
+    job_in_step(j, step);
+    j->shown = b->failed;
+    if (b->culprit == b->failed)
+        job_fail(j, fate->end.exit_code, "%s %s%s", who, how, step);
+    else
+        job_fail(j, fate->end.exit_code, "%s %s%s: %s %s", describe_rank(j, b->culprit, other),
+                 culprit->ended ? "exited with 0 while the others still needed it"
+                                : "was lost to the others, although it still runs",
+                 step, who, how);
+}
+
+/* Whom the others name is waited for as long as ranks may end by themselves: its own end, and that of its
+ * host, tells more. */
+void job_gather_failures(job *j, uint64_t now)
+{
+    const blame b = blame_find(j->fates, j->options->ranks);
+    if (b.failed < 0 || j->cause[0] != '\0')
+        return;
+    j->failed_at = loop_earlier(j->failed_at, now);
+    const bool awaited = !j->fates[b.culprit].ended;
+    j->blame_at = b.certain ? now
+                  : awaited ? j->failed_at + (uint64_t)j->options->farewell_s * NS_PER_S
+                            : j->failed_at + JOB_BLAME_MS * NS_PER_MS;
+}
+
+void job_decide(job *j)
+{
+    const blame b = blame_find(j->fates, j->options->ranks);
+    if (b.failed >= 0 && j->cause[0] == '\0')
+        blame_rank(j, &b);
 }
 
 /* ---- Links that are lost ---------------------------------------------------------------------- */
@@ -240,7 +284,7 @@ static void abandon_links(job *j)
 void job_check_deadlines(job *j, uint64_t now)
 {
     if (now >= j->blame_at)
-        blame_suspect(j);
+        job_decide(j);
     if (j->start_by != NEVER && all_started(j)) {
         j->start_by = NEVER;
         if (j->options->output.verbose)
@@ -254,8 +298,9 @@ void job_check_deadlines(job *j, uint64_t now)
     }
     if (now >= j->timeout_at) {
         j->timeout_at = NEVER;
-        job_end(j, SIGTERM, EXIT_TIMEOUT, "the job took longer than %lld s (--timeout)",
-                (long long)j->options->timeout_s);
+        job_decide(j);
+        job_end(j, SIGTERM, EXIT_TIMEOUT, "the job took longer than %.10g s (--timeout)",
+                (double)j->options->timeout_ms / 1e3);
         j->give_up_at = now + (LAUNCH_GRACE_S + 1) * NS_PER_S;
     }
     if (now >= j->ask_at)

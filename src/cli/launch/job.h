@@ -6,16 +6,18 @@
 #ifndef RUEDA_CLI_LAUNCH_JOB_H
 #define RUEDA_CLI_LAUNCH_JOB_H
 
+#include "cli/launch/blame.h"
 #include "cli/launch/host_link.h"
 #include "cli/launch/hosts.h"
 #include "cli/launch/loop.h"
 #include "cli/launch/meet.h"
 #include "cli/launch/output.h"
+#include "net/net.h"
 
 #define JOB_CAUSE_MAX 2048
-#define JOB_NAME_BYTES 16 /* random bytes of a job's name and key */
-#define JOB_KEY_BYTES 32  /* */
-#define JOB_BLAME_MS 100 /* of several hosts: a crash that is reported this much later came first */
+#define JOB_NAME_DIGITS 32 /* of a job's name */
+#define JOB_BLAME_MS                                                                               \
+    200 /* after the first failure: what is reported until then may be its reason */
 #define JOB_QUOTE_MS 500 /* until what ssh says is passed on: it may be its last words */
 #define JOB_LEAVE_S 3    /* for an agent to leave after our farewell */
 #define JOB_LINE_MAX 512 /* bytes of a part of a message */
@@ -30,26 +32,28 @@ typedef struct job {
     const launch_options *options;
     output output;
     int input; /* what all ranks read; -1: nothing */
-    char name[2 * JOB_NAME_BYTES + 1];
-    char key[2 * JOB_KEY_BYTES + 1];
+    char name[JOB_NAME_DIGITS + 1];
+    char key[2 * NET_KEY_BYTES + 1];
     host_share *shares;
     host_link *links; /* one a host; the first has rank 0 */
     size_t link_count;
     job_rank *ranks;
+    blame_fate *fates;   /* of the ranks in this step */
+    int ends;            /* of ranks in this step */
     char meet[MEET_MAX]; /* "" on one host */
     size_t step;
     bool unread[WIRE_KINDS]; /* the agents know that nobody reads this */
 
     char cause[JOB_CAUSE_MAX]; /* why the job ends early; "" if it does not */
     int exit_code;
-    int suspect; /* the rank that failed first, as far as we know; -1: none */
-    launch_end suspect_end;
+    int shown; /* the rank whose last lines are shown with the cause; -1: none */
     bool told; /* the cause was printed */
 
     uint64_t started_at;
     uint64_t start_by;   /* all ranks of the step run by then */
     uint64_t timeout_at; /* the whole job's limit */
-    uint64_t blame_at;   /* the suspect is the culprit */
+    uint64_t failed_at;  /* the first rank failed; NEVER: none has */
+    uint64_t blame_at;   /* what is known by then decides which rank is the cause */
     uint64_t ask_at;     /* a rank has failed: those that have not ended by then are asked to */
     uint64_t kill_at;    /* the ranks were asked to end */
     uint64_t abandon_at; /* they were killed: who has not reported is lost */
@@ -63,6 +67,10 @@ void job_end(job *j, int signal, int exit_code, const char *format, ...)
  * was lost say what they saw. */
 void job_fail(job *j, int exit_code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void job_signal(job *j, int signal); /* to all ranks */
+/* A rank has failed, or more is known about why. */
+void job_gather_failures(job *j, uint64_t now);
+/* If a rank has failed, what is known now decides about the cause. */
+void job_decide(job *j);
 
 /* Takes what has come from the agents, moves output on, and takes every next step that is due. */
 void job_hear(job *j, uint64_t now);

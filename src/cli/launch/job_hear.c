@@ -6,6 +6,7 @@
 #include "rueda.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,6 +25,9 @@ static void start_step(job *j, uint64_t now)
     if (hooks->step_started != NULL)
         hooks->step_started(hooks->context, j->step);
     j->start_by = now + (uint64_t)j->options->start_timeout_s * NS_PER_S;
+    j->ends = 0;
+    for (int r = 0; r < j->options->ranks; r++)
+        j->fates[r] = (blame_fate){.named = -1};
     for (size_t i = 0; i < j->link_count; i++) {
         host_link *l = &j->links[i];
         l->state = LINK_RUNNING;
@@ -53,8 +57,8 @@ static bool choose_meeting(job *j)
 static void advance(job *j, uint64_t now, bool had_step)
 {
     const launch_hooks *hooks = &j->options->hooks;
-    if (j->suspect >= 0)
-        return; /* it will be blamed in a moment */
+    if (j->failed_at != NEVER)
+        return; /* the job will end in a moment */
     for (size_t i = 0; i < j->link_count; i++) {
         if (j->links[i].state != LINK_READY)
             return;
@@ -76,18 +80,17 @@ static void advance(job *j, uint64_t now, bool had_step)
 
 /* ---- Frames ----------------------------------------------------------------------------------- */
 
-static void take_numbers(const wire_frame *f, int *numbers, size_t count)
+static int take_number(const wire_frame *f)
 {
     wire_reader r = {f->body, f->body + f->length, false};
-    for (size_t i = 0; i < count; i++)
-        numbers[i] = (int)wire_number(&r);
+    return (int)wire_number(&r);
 }
 
 static void take_started(job *j, host_link *l, const wire_frame *f)
 {
     const int rank = (int)f->number;
     const launch_hooks *hooks = &j->options->hooks;
-    take_numbers(f, &j->ranks[rank].pid, 1);
+    j->ranks[rank].pid = take_number(f);
     j->ranks[rank].alive = true;
     l->alive++;
     l->to_start--;
@@ -98,9 +101,8 @@ static void take_started(job *j, host_link *l, const wire_frame *f)
 
 static void take_unstarted(job *j, host_link *l, const wire_frame *f)
 {
-    int reason;
+    const int reason = take_number(f);
     char host[JOB_LINE_MAX], step[JOB_LINE_MAX];
-    take_numbers(f, &reason, 1);
     l->to_start = 0;
     const int code = reason == ENOENT   ? EXIT_NOT_FOUND
                      : reason == EACCES ? EXIT_NOT_EXECUTABLE
@@ -109,28 +111,52 @@ static void take_unstarted(job *j, host_link *l, const wire_frame *f)
             job_where(j, l, host), job_in_step(j, step), strerror(reason));
 }
 
+/* Ranks that are still in rueda_init learn it from their agent. */
+static void tell_other_hosts(job *j, const host_link *of, int rank, int64_t joined, int named)
+{
+    bytes body = {0};
+    wire_add_number(&body, joined);
+    wire_add_number(&body, named);
+    for (size_t i = 0; i < j->link_count; i++) {
+        if (&j->links[i] != of && j->links[i].state == LINK_RUNNING)
+            host_link_say(&j->links[i], WIRE_GONE, 0, (uint32_t)rank, bytes_first(&body),
+                          body.used);
+    }
+    bytes_free(&body);
+}
+
+/* False: it is none. */
+static bool read_fate(job *j, const wire_frame *f, blame_fate *fate, int64_t *joined)
+{
+    wire_reader r = {f->body, f->body + f->length, false};
+    *fate = (blame_fate){.ended = true, .turn = j->ends};
+    fate->end.exit_code = wire_int(&r, 0, EXIT_CODE_MAX);
+    fate->end.signal = wire_int(&r, 0, EXIT_CODE_MAX);
+    fate->end.core_dumped = wire_int(&r, 0, 1) != 0;
+    *joined = wire_number(&r);
+    fate->named = wire_int(&r, -1, j->options->ranks - 1);
+    if (wire_int(&r, 0, 1) != 0)
+        output_lose(&j->output, "the timeline of rank %d is incomplete", (int)f->number);
+    return !r.bad;
+}
+
 static void take_ended(job *j, host_link *l, const wire_frame *f, uint64_t now)
 {
     const int rank = (int)f->number;
     const launch_hooks *hooks = &j->options->hooks;
-    int numbers[3];
-    take_numbers(f, numbers, 3);
-    const launch_end end = {numbers[0], numbers[1], numbers[2] != 0};
-    if (!j->ranks[rank].alive)
+    blame_fate fate;
+    int64_t joined;
+    if (!j->ranks[rank].alive || !read_fate(j, f, &fate, &joined))
         return;
     j->ranks[rank].alive = false;
     l->alive--;
-    events_rank_end(&j->output, j->step, rank, l->host, &end);
+    j->ends++;
+    j->fates[rank] = fate;
+    tell_other_hosts(j, l, rank, joined, fate.named);
+    events_rank_end(&j->output, j->step, rank, l->host, &fate.end);
     if (hooks->rank_ended != NULL)
-        hooks->rank_ended(hooks->context, j->step, rank, &end);
-    if (end.exit_code == 0 || j->cause[0] != '\0')
-        return;
-    const bool crashed = end.signal != 0;
-    if (j->suspect >= 0 && (!crashed || j->suspect_end.signal != 0))
-        return;
-    j->suspect = rank;
-    j->suspect_end = end;
-    j->blame_at = crashed || j->link_count == 1 ? now : now + JOB_BLAME_MS * NS_PER_MS;
+        hooks->rank_ended(hooks->context, j->step, rank, &fate.end);
+    job_gather_failures(j, now);
 }
 
 static void take_idle(job *j, host_link *l, uint64_t now)
@@ -328,9 +354,13 @@ static void tell_cause(job *j)
     if (j->told || !all_closed(j))
         return;
     j->told = true;
+    if (j->cause[0] == '\0' && j->output.lost[0] != '\0') {
+        snprintf(j->cause, sizeof j->cause, "%s", j->output.lost);
+        j->exit_code = EXIT_FAILURE;
+    }
     if (j->cause[0] != '\0') {
-        if (j->suspect >= 0)
-            output_show_tail(&j->output, j->suspect);
+        if (j->shown >= 0)
+            output_show_tail(&j->output, j->shown);
         output_say(&j->output, "%s", j->cause);
     }
     events_job_end(&j->output, j->exit_code, j->cause[0] != '\0' ? j->cause : NULL,

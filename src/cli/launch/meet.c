@@ -60,9 +60,11 @@ static const char *without_user(const char *host)
 static void address_here(const meet_host *other, char *host, size_t size)
 {
     char route[HOST_ADDRESS_MAX];
-    if (other != NULL && other->answer != NULL && address_is_ours(other->answer->ssh_there))
+    if (other == NULL) /* all hosts are this machine */
+        snprintf(host, size, "127.0.0.1");
+    else if (other->answer != NULL && address_is_ours(other->answer->ssh_there))
         snprintf(host, size, "%s", other->answer->ssh_there);
-    else if (other != NULL && address_of_route(without_user(other->name), route))
+    else if (address_of_route(without_user(other->name), route))
         snprintf(host, size, "%s", route);
     else if (gethostname(host, size) != 0)
         snprintf(host, size, "localhost");

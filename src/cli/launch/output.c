@@ -53,15 +53,21 @@ static bool open_file(const output *o, const char *path, int *fd)
     return *fd >= 0 || complain(o, "write", path);
 }
 
+/* Its folder, or with `name` a file in it. */
+static void rank_path(const output *o, int rank, const char *name, char path[PATH_MAX])
+{
+    snprintf(path, PATH_MAX, "%s/rank.%0*d%s%s", o->options->output.directory, rank_width(o), rank,
+             name != NULL ? "/" : "", name != NULL ? name : "");
+}
+
 static bool open_rank_files(output *o, int rank)
 {
-    char folder[PATH_MAX], path[PATH_MAX + 16];
-    snprintf(folder, sizeof folder, "%s/rank.%0*d", o->options->output.directory, rank_width(o),
-             rank);
-    if (!make_folder(o, folder))
+    char path[PATH_MAX];
+    rank_path(o, rank, NULL, path);
+    if (!make_folder(o, path))
         return false;
     for (int k = 0; k < WIRE_TEXTS; k++) {
-        snprintf(path, sizeof path, "%s/%s", folder, file_names[k]);
+        rank_path(o, rank, file_names[k], path);
         if (!open_file(o, path, &o->ranks[rank].files[k]))
             return false;
     }
@@ -74,6 +80,8 @@ bool output_open(output *o, const launch_options *options)
     *o = (output){.options = options, .events = -1, .results = -1};
     o->sinks[WIRE_STDOUT].fd = STDOUT_FILENO;
     o->sinks[WIRE_STDERR].fd = STDERR_FILENO;
+    for (int k = 0; k < WIRE_TEXTS; k++)
+        o->sinks[k].terminal = isatty(o->sinks[k].fd) != 0;
     o->ranks = bytes_new((size_t)options->ranks, sizeof *o->ranks);
     for (int r = 0; r < options->ranks; r++)
         o->ranks[r].files[WIRE_STDOUT] = o->ranks[r].files[WIRE_STDERR] = -1;
@@ -111,17 +119,31 @@ void output_close(output *o)
 
 /* ---- Lines of the ranks ----------------------------------------------------------------------- */
 
+void output_lose(output *o, const char *format, ...)
+{
+    va_list args;
+    if (o->lost[0] != '\0')
+        return;
+    va_start(args, format);
+    vsnprintf(o->lost, sizeof o->lost, format, args);
+    va_end(args);
+    output_say(o, "%s, the job goes on", o->lost);
+}
+
+static void lose_file(output *o, const char *where, int reason)
+{
+    output_lose(o, "cannot write %s: %s; output is lost", where, strerror(reason));
+}
+
 /* Files take what they are given, now. */
-static void write_file(output *o, int fd, const char *data, size_t count)
+static void write_file(output *o, int fd, const char *path, const char *data, size_t count)
 {
     while (count > 0) {
         const ssize_t written = write(fd, data, count);
         if (written < 0 && errno == EINTR)
             continue;
         if (written <= 0) {
-            if (!o->lost)
-                output_say(o, "output is lost: a file cannot be written: %s", strerror(errno));
-            o->lost = true;
+            lose_file(o, path, errno);
             return;
         }
         data += written;
@@ -129,22 +151,38 @@ static void write_file(output *o, int fd, const char *data, size_t count)
     }
 }
 
-static void make_prefix(const output *o, int rank, char prefix[PREFIX_MAX])
+void output_flush(output *o, int kind)
 {
-    size_t used = 0;
-    if (o->options->output.timestamp) {
-        struct timespec now;
-        struct tm parts;
-        clock_gettime(CLOCK_REALTIME, &now);
-        localtime_r(&now.tv_sec, &parts);
-        used = strftime(prefix, PREFIX_MAX, "%Y-%m-%d %H:%M:%S", &parts);
-        used +=
-            (size_t)snprintf(prefix + used, PREFIX_MAX - used, ".%03ld ", now.tv_nsec / 1000000);
-    }
-    if (!o->options->output.plain)
-        snprintf(prefix + used, PREFIX_MAX - used, "[%*d]: ", rank_width(o), rank);
+    sink *to = &o->sinks[kind];
+    sink_flush(to);
+    if (to->error != 0)
+        lose_file(o, file_names[kind], to->error);
+}
+
+static size_t write_time(const output *o, char prefix[PREFIX_MAX])
+{
+    struct timespec now;
+    struct tm parts;
+    clock_gettime(CLOCK_REALTIME, &now);
+    localtime_r(&now.tv_sec, &parts);
+    if (o->options->output.stream_names)
+        return strftime(prefix, PREFIX_MAX, "%a %b %e %H:%M:%S %Y", &parts);
+    const size_t used = strftime(prefix, PREFIX_MAX, "%Y-%m-%d %H:%M:%S", &parts);
+    return used +
+           (size_t)snprintf(prefix + used, PREFIX_MAX - used, ".%03ld ", now.tv_nsec / 1000000);
+}
+
+static void make_prefix(const output *o, int rank, int kind, char prefix[PREFIX_MAX])
+{
+    const launch_output *how = &o->options->output;
+    const size_t used = how->timestamp ? write_time(o, prefix) : 0;
+    prefix[used] = '\0';
+    if (how->plain)
+        return;
+    if (how->stream_names)
+        snprintf(prefix + used, PREFIX_MAX - used, "[%d]<%s>:", rank, file_names[kind]);
     else
-        prefix[used] = '\0';
+        snprintf(prefix + used, PREFIX_MAX - used, "[%*d]: ", rank_width(o), rank);
 }
 
 /* The sink that this output of ranks ends in. */
@@ -165,7 +203,20 @@ bool output_has_room(const output *o, int kind)
 
 bool output_is_unread(const output *o, int kind)
 {
-    return !is_filed(o, kind) && o->sinks[sink_of(o, kind)].closed;
+    const sink *to = &o->sinks[sink_of(o, kind)];
+    return !is_filed(o, kind) && to->closed && to->error == 0;
+}
+
+/* Both may be the same terminal. */
+static void clear_other_bar(output *o, int kind)
+{
+    sink_clear_bar(&o->sinks[kind == WIRE_STDOUT ? WIRE_STDERR : WIRE_STDOUT], &o->sinks[kind]);
+}
+
+static void say_line(output *o, const char *line)
+{
+    clear_other_bar(o, WIRE_STDERR);
+    sink_line(&o->sinks[WIRE_STDERR], line);
 }
 
 static void put_on_sink(output *o, int rank, int kind, const char *data, size_t count)
@@ -177,12 +228,13 @@ static void put_on_sink(output *o, int rank, int kind, const char *data, size_t 
         sink_finish(to, from);
         return;
     }
+    clear_other_bar(o, kind);
     const launch_output *how = &o->options->output;
     if (how->plain && !how->timestamp) {
         sink_put(to, from, NULL, data, count);
         return;
     }
-    make_prefix(o, rank, prefix);
+    make_prefix(o, rank, kind, prefix);
     sink_put(to, from, prefix, data, count);
 }
 
@@ -192,8 +244,16 @@ static void put_results(output *o, int rank, const char *data, size_t count)
     const int length = snprintf(head, sizeof head, "%d %zu\n", rank, count);
     if (o->results < 0 || count == 0)
         return;
-    write_file(o, o->results, head, (size_t)length);
-    write_file(o, o->results, data, count);
+    const char *path = o->options->output.results;
+    write_file(o, o->results, path, head, (size_t)length);
+    write_file(o, o->results, path, data, count);
+}
+
+static void put_in_file(output *o, int rank, int kind, const char *data, size_t count)
+{
+    char path[PATH_MAX];
+    rank_path(o, rank, file_names[kind], path);
+    write_file(o, o->ranks[rank].files[kind], path, data, count);
 }
 
 void output_put(output *o, int rank, int kind, const char *data, size_t count)
@@ -204,7 +264,7 @@ void output_put(output *o, int rank, int kind, const char *data, size_t count)
     }
     tail_add(&o->ranks[rank].tails[kind], data, count);
     if (o->options->output.directory != NULL)
-        write_file(o, o->ranks[rank].files[kind], data, count);
+        put_in_file(o, rank, kind, data, count);
     else if (o->options->output.json)
         events_line(o, rank, file_names[kind], data, count);
     else
@@ -221,7 +281,7 @@ void output_say(output *o, const char *format, ...)
     va_start(args, format);
     vsnprintf(line + used, sizeof line - (size_t)used, format, args);
     va_end(args);
-    sink_line(&o->sinks[WIRE_STDERR], line);
+    say_line(o, line);
 }
 
 typedef struct quoting {
@@ -234,7 +294,7 @@ static void quote_line(void *context, const char *text)
     const quoting *q = context;
     char line[SAID_MAX];
     snprintf(line, sizeof line, "[%s]: %s", q->name, text);
-    sink_line(&q->to->sinks[WIRE_STDERR], line);
+    say_line(q->to, line);
 }
 
 void output_quote(output *o, const char *host, bytes *said)
@@ -269,7 +329,8 @@ void output_event(output *o, const char *object, size_t length, bool is_line)
         sink_finish(&o->sinks[WIRE_STDOUT], o);
     }
     if (o->events >= 0 && !is_line) {
-        write_file(o, o->events, object, length);
-        write_file(o, o->events, "\n", 1);
+        const char *path = o->options->output.json_file;
+        write_file(o, o->events, path, object, length);
+        write_file(o, o->events, path, "\n", 1);
     }
 }

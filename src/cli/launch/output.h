@@ -6,6 +6,8 @@
 #include "cli/launch/wire.h"
 #include "cli/launcher.h"
 
+#define OUTPUT_LOST_MAX 512
+
 /* What is kept of a rank. */
 typedef struct output_rank {
     int files[WIRE_TEXTS]; /* -1: none */
@@ -14,10 +16,10 @@ typedef struct output_rank {
 
 typedef struct output {
     const launch_options *options;
-    sink sinks[WIRE_TEXTS]; /* stdout, stderr */
-    int events;             /* descriptor of the events' file; -1: none */
-    int results;            /* of the results'; -1: none */
-    bool lost;              /* something could not be written to a file; told once */
+    sink sinks[WIRE_TEXTS];     /* stdout, stderr */
+    int events;                 /* descriptor of the events' file; -1: none */
+    int results;                /* of the results'; -1: none */
+    char lost[OUTPUT_LOST_MAX]; /* what could not be written, the first time; "": all was */
     output_rank *ranks;
 } output;
 
@@ -29,6 +31,11 @@ void output_close(output *o);
 bool output_has_room(const output *o, int kind);
 /* A line of a rank or a part of one, or some of its results; count 0: the end of its stream. */
 void output_put(output *o, int rank, int kind, const char *data, size_t count);
+/* Something is lost, for this reason. Told once. The job goes on: its work is worth more than its lines, but it
+ * cannot end with success. */
+void output_lose(output *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Writes what stdout or stderr takes without blocking; the caller has seen it writable. */
+void output_flush(output *o, int kind);
 /* Whether nobody reads this output of the ranks any more. */
 bool output_is_unread(const output *o, int kind);
 

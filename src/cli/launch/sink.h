@@ -9,9 +9,13 @@
 
 typedef struct sink {
     int fd;
-    bool closed; /* nobody reads it any more */
+    bool closed; /* what it is given is dropped … */
+    int error;   /* … for this reason; 0: its reader has left */
     const void
         *unfinished; /* who wrote the line that has no end yet; NULL: at the start of a line */
+    bool terminal;   /* a person looks at it */
+    const void
+        *bar; /* who ended with a return: its line stands there to be drawn over; NULL: nobody */
     bytes waiting;
 } sink;
 
@@ -23,6 +27,9 @@ void sink_put(sink *s, const void *from, const char *prefix, const char *data, s
 void sink_finish(sink *s, const void *from);
 /* A line of the launcher's own; there is always room for it. */
 void sink_line(sink *s, const char *text);
+/* Before somebody else's line by `writer`, which may be the same: a bar that stands on the terminal is erased, so that
+ * none of it remains. */
+void sink_clear_bar(sink *s, sink *writer);
 /* Writes what the descriptor takes without blocking; the caller has seen it writable. */
 void sink_flush(sink *s);
 

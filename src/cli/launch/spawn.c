@@ -1,7 +1,7 @@
-/* spawn.c: fork, environment, exec. Between fork and exec the child is alone with one thread, so it
- * may use the whole C library. */
+/* spawn.c: what a process has to do to become a rank; child.c starts it. */
 #include "cli/launch/spawn.h"
 
+#include "cli/launch/child.h"
 #include "cli/launch/facts.h"
 
 #include <errno.h>
@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,6 +33,7 @@ static void set_environment(const spawn_context *c, int index)
         spawn_set_variable(*own);
     unsetenv("RUEDA_MEET"); /* those of a job that we are started in */
     unsetenv("RUEDA_RESULTS_FD");
+    setenv("RUEDA_BOARD", c->board, true);
     facts_of_rank(c->job, index, c->meet, set_variable, NULL);
     /* Every rank with a thread for every core would fight for them. */
     char threads[16];
@@ -57,74 +57,55 @@ static bool redirect_input(const spawn_context *c, int index)
     return true;
 }
 
+/* A rank on its way: what its process has to know. */
+typedef struct start {
+    const spawn_context *context;
+    int index, results; /* results: the descriptor for them, or −1 */
+} start;
+
 /* The descriptor for results keeps its number, which the rank is told. */
-static bool redirect_output(const int ends[WIRE_KINDS])
+static bool tell_results(int results)
 {
-    const int results = ends[WIRE_RESULTS];
     char number[16];
-    if (results >= 0) {
-        snprintf(number, sizeof number, "%d", results);
-        setenv("RUEDA_RESULTS_FD", number, true);
-        fcntl(results, F_SETFD, 0);
-    }
-    return dup2(ends[WIRE_STDOUT], STDOUT_FILENO) >= 0 &&
-           dup2(ends[WIRE_STDERR], STDERR_FILENO) >= 0;
+    if (results < 0)
+        return true;
+    snprintf(number, sizeof number, "%d", results);
+    return setenv("RUEDA_RESULTS_FD", number, true) == 0 && fcntl(results, F_SETFD, 0) == 0;
 }
 
-/* The pipes of a rank: its outputs and its report. */
-typedef struct pipes {
-    int out[WIRE_KINDS][2];
-    int report[2];
-} pipes;
-
-static _Noreturn void become_rank(const spawn_context *c, int index, char **command, int parent,
-                                  const pipes *p)
+static bool prepare_rank(void *given)
 {
-    int ends[WIRE_KINDS];
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
-        _exit(1); /* it died before the line above */
-    setsid();
-    set_environment(c, index);
-    for (int k = 0; k < WIRE_KINDS; k++)
-        ends[k] = p->out[k][1];
-    if (redirect_input(c, index) && redirect_output(ends)) {
-        binding_apply(c->binding, index);
-        memory_apply(c->memory, index);
-        setrlimit(RLIMIT_NOFILE, &c->files);
-        signal(SIGPIPE, SIG_DFL);
-        sigprocmask(SIG_SETMASK, &c->mask, NULL);
-        execvp(command[0], command);
-    }
-    const int reason = errno;
-    if (write(p->report[1], &reason, sizeof reason) < 0)
-        _exit(126);
-    _exit(127);
+    const start *s = given;
+    const spawn_context *c = s->context;
+    set_environment(c, s->index);
+    if (!redirect_input(c, s->index) || !tell_results(s->results))
+        return false;
+    binding_apply(c->binding, s->index);
+    memory_apply(c->memory, s->index);
+    setrlimit(RLIMIT_NOFILE, &c->files);
+    return true;
 }
 
-static void close_pipe(int ends[2])
-{
-    for (int i = 0; i < 2; i++) {
-        if (ends[i] >= 0)
-            close(ends[i]);
-        ends[i] = -1;
-    }
-}
+typedef int pipes[WIRE_KINDS][2];
 
-static void close_pipes(pipes *p)
+static void close_pipes(pipes p)
 {
-    for (int k = 0; k < WIRE_KINDS; k++)
-        close_pipe(p->out[k]);
-    close_pipe(p->report);
+    for (int k = 0; k < WIRE_KINDS; k++) {
+        for (int i = 0; i < 2; i++) {
+            if (p[k][i] >= 0)
+                close(p[k][i]);
+        }
+    }
 }
 
 /* False: errno says why not, and nothing is open. */
-static bool open_pipes(pipes *p, bool results)
+static bool open_pipes(pipes p, bool results)
 {
-    *p = (pipes){{{-1, -1}, {-1, -1}, {-1, -1}}, {-1, -1}};
-    bool opened = pipe2(p->report, O_CLOEXEC) == 0;
+    bool opened = true;
+    for (int k = 0; k < WIRE_KINDS; k++)
+        p[k][0] = p[k][1] = -1;
     for (int k = 0; k < WIRE_KINDS && opened; k++)
-        opened = (k == WIRE_RESULTS && !results) || pipe2(p->out[k], O_CLOEXEC) == 0;
+        opened = (k == WIRE_RESULTS && !results) || pipe2(p[k], O_CLOEXEC) == 0;
     const int reason = errno;
     if (!opened)
         close_pipes(p);
@@ -135,21 +116,25 @@ static bool open_pipes(pipes *p, bool results)
 spawned spawn_begin(const spawn_context *context, int index, int step)
 {
     pipes p;
-    if (!open_pipes(&p, context->job->results))
+    spawned s = {.report = -1};
+    if (!open_pipes(p, context->job->results))
         return (spawned){.pid = -errno};
-    const int parent = getpid(), pid = fork();
-    if (pid == 0)
-        become_rank(context, index, context->job->steps[step], parent, &p);
-    spawned s = {.pid = pid >= 0 ? pid : -errno, .report = p.report[0]};
-    for (int k = 0; k < WIRE_KINDS && pid > 0; k++) {
-        s.out[k] = p.out[k][0];
+    s.pid = child_start(&(child){.command = context->job->steps[step],
+                                 .output = p[WIRE_STDOUT][1],
+                                 .errors = p[WIRE_STDERR][1],
+                                 .place = CHILD_OWN_SESSION,
+                                 .death_signal = SIGKILL,
+                                 .mask = &context->mask,
+                                 .prepare = prepare_rank,
+                                 .context = &(start){context, index, p[WIRE_RESULTS][1]},
+                                 .report = &s.report});
+    for (int k = 0; k < WIRE_KINDS && s.pid > 0; k++) {
+        s.out[k] = p[k][0];
         if (s.out[k] >= 0)
             fcntl(s.out[k], F_SETFL, O_NONBLOCK);
-        p.out[k][0] = -1; /* the caller's from now on */
+        p[k][0] = -1; /* the caller's from now on */
     }
-    if (pid > 0)
-        p.report[0] = -1;
-    close_pipes(&p);
+    close_pipes(p);
     return s;
 }
 

@@ -16,6 +16,7 @@ typedef struct spawn_context {
     const binding *binding;
     const memory_limits *memory;
     const char *meet;    /* where rank 0 is met; "": all ranks are here */
+    const char *board;   /* where ranks find it, see boot/board.h; "": there is none */
     sigset_t mask;       /* the signal mask and limit of files that we were started with */
     struct rlimit files; /* */
     bool give_stdin;     /* rank 0 gets our stdin, otherwise none */

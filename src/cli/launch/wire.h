@@ -9,7 +9,7 @@
  *     OUTPUT …, ENDED …      ──────>
  *     IDLE                   ──────>            all ranks have ended, all output was sent
  *                            <────── START the next step, or BYE
- * At any time: SIGNAL, CREDIT, PING (answered by PONG), HOLD; NOTE.
+ * At any time: GONE, SIGNAL, CREDIT, PING (answered by PONG), HOLD; NOTE.
  *
  * A frame is a header of 12 bytes and a body. Numbers are little-endian. An agent sends at most
  * WIRE_WINDOW bytes of OUTPUT frames of each kind before CREDIT gives them back, so output that
@@ -25,7 +25,7 @@
 /* An agent's first line is WIRE_HELLO, WIRE_PROTOCOL and its version: so it is told from what a login
  * shell may print before it. The protocol changes with everything below. */
 #define WIRE_HELLO "rueda-agent"
-#define WIRE_PROTOCOL 2
+#define WIRE_PROTOCOL 3
 #define WIRE_HEADER 12
 #define WIRE_BODY_MAX (64u << 20) /* a longer frame is no frame */
 #define WIRE_WINDOW 65536
@@ -38,6 +38,8 @@ typedef enum wire_type {
     WIRE_SIGNAL,    /* number: the signal for all ranks */
     WIRE_CREDIT,    /* number: bytes; kind: of which output */
     WIRE_UNREAD,    /* kind: nobody reads this output any more */
+    WIRE_GONE,      /* number: a rank of another host, which has ended; body: the
+                       generation it joined, the rank it names or −1 */
     WIRE_PING,      /* the launcher lives */
     WIRE_HOLD,      /* it will be silent until the next frame (it is being stopped) */
     WIRE_BYE,       /* */
@@ -47,7 +49,9 @@ typedef enum wire_type {
     WIRE_UNSTARTED, /* number: rank; body: errno */
     WIRE_OUTPUT,    /* number: rank; kind: 0 stdout, 1 stderr, 2 its results; body: a line
                        or a part of one, of results any bytes; empty: the end */
-    WIRE_ENDED,     /* number: rank; body: exit code, signal, core dumped */
+    WIRE_ENDED,     /* number: rank; body: exit code, signal, core dumped, and from its board
+                       (boot/board.h): the generation it joined, the rank it names or −1,
+                       whether its timeline is incomplete */
     WIRE_IDLE,      /* */
     WIRE_PONG,      /* */
     WIRE_NOTE       /* body: a sentence for the user */

@@ -1,20 +1,23 @@
 /* azureml.c: a job as a command job of the Azure ML CLI (version 2), which starts the processes of all
  * instances by Open MPI's mpirun. A worker is an instance. Where to, a small JSON file says. */
-#include "cli/submit/sheet.h"
 #include "cli/submit/submit.h"
+#include "cli/submit/templates.h"
 #include "cli/submit/tools.h"
 
 #include "base/text.h"
 #include "cli/job_file/values.h"
 
 #include <errno.h>
+#include <jansson.h>
 #include <libgen.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define CONFIG_NAME "config_aml.json"
+#define DOCKERFILE "Dockerfile"
 
 static const submit_option options[] = {
     {"--config", "FILE", "azureml: the workspace (" CONFIG_NAME " beside the job file, or here)"},
@@ -25,37 +28,11 @@ static const submit_option options[] = {
     {NULL, NULL, NULL},
 };
 
-static const char head[] = //
-    "$schema: https://azuremlschemas.azureedge.net/latest/commandJob.schema.json\n"
-    "type: command\n"
-    "display_name: {name}\n"
-    "experiment_name: {name}\n"
-    "code: {code}\n"
-    "command: {command}\n"
-    "environment:\n"
-    "  image: {image}\n"
-    "  build:{=build}\n"
-    "    path: {docker}\n"
-    "    dockerfile_path: Dockerfile{=build}\n"
-    "compute: {compute}\n"
-    "resources:\n"
-    "  instance_count: {=workers}\n"
-    "distribution:\n"
-    "  type: mpi\n"
-    "  process_count_per_instance: {=processes}\n";
-
-static const char input[] = //
-    "  {variable}:\n"
-    "    type: uri_folder\n"
-    "    path: {value}\n";
-
-static const char variable[] = "  {variable}: {value}\n";
-
 /* ---- The workspace ----------------------------------------------------------------------------- */
 
 typedef struct workspace {
     char path[PATH_MAX];
-    job_tree tree;
+    json_t *object; /* what the values lie in */
     const char *values[4];
 } workspace;
 
@@ -75,38 +52,48 @@ static void find_config(const submit_request *r, workspace *w)
         snprintf(w->path, sizeof w->path, CONFIG_NAME);
 }
 
-static void take_key(workspace *w, const job_node *name, job_complaints *complaints)
+/* One line that starts with the file's name. */
+__attribute__((format(printf, 2, 3))) static bool complain(const workspace *w, const char *format,
+                                                           ...)
 {
-    text_nearest nearest = text_nearest_to(name->text);
-    for (int i = 0; i < KEYS; i++) {
-        job_text value = {0};
-        text_nearest_offer(&nearest, keys[i]);
-        if (strcmp(name->text, keys[i]) != 0)
-            continue;
-        if (job_take_text(complaints, keys[i], name->next, &value))
-            w->values[i] = value.text;
-        return;
-    }
-    if (nearest.best != NULL)
-        job_complain(complaints, name->at, "'%.60s' is no key here; did you mean '%s'?", name->text,
-                     nearest.best);
-    else
-        job_complain(complaints, name->at,
-                     "'%.60s' is no key here; there are subscription_id, resource_group, "
-                     "workspace_name and compute_target",
-                     name->text);
+    va_list args;
+    fprintf(stderr, "%s: ", w->path);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+    return false;
 }
 
-static void take_keys(workspace *w, job_complaints *complaints)
+static bool take_key(workspace *w, const char *name, const json_t *value)
 {
-    const job_node *root = w->tree.root;
-    if (root->kind != JOB_MAP) {
-        job_complain(complaints, root->at, "a JSON object with \"%s\" and so on is wanted here",
-                     keys[0]);
-        return;
+    text_nearest nearest = text_nearest_to(name);
+    for (int i = 0; i < KEYS; i++) {
+        text_nearest_offer(&nearest, keys[i]);
+        if (strcmp(name, keys[i]) != 0)
+            continue;
+        w->values[i] = json_string_value(value);
+        return w->values[i] != NULL || complain(w, "\"%s\" is not a text in quotes", name);
     }
-    for (const job_node *name = root->first; name != NULL; name = name->next->next)
-        take_key(w, name, complaints);
+    return nearest.best != NULL
+               ? complain(w, "'%.60s' is no key here; did you mean '%s'?", name, nearest.best)
+               : complain(w,
+                          "'%.60s' is no key here; there are subscription_id, resource_group, "
+                          "workspace_name and compute_target",
+                          name);
+}
+
+static bool take_keys(workspace *w)
+{
+    if (!json_is_object(w->object))
+        return complain(w, "a JSON object with \"%s\" and so on is wanted here", keys[0]);
+    const char *name;
+    json_t *value;
+    json_object_foreach(w->object, name, value)
+    {
+        if (!take_key(w, name, value))
+            return false;
+    }
     char missing[200] = "";
     size_t used = 0;
     for (int i = 0; i < KEYS; i++) {
@@ -114,39 +101,31 @@ static void take_keys(workspace *w, job_complaints *complaints)
             used += (size_t)snprintf(missing + used, sizeof missing - used, "%s\"%s\"",
                                      used > 0 ? ", " : "", keys[i]);
     }
-    if (used > 0 && complaints->count == 0)
-        job_complain(complaints, root->at, "%s missing or empty: fill in a value for each",
-                     missing);
+    return used == 0 || complain(w, "%s missing or empty: fill in a value for each", missing);
 }
 
-/* JSON is YAML, but for tabs between its words. */
+/* False: what is wrong was said. What was read is to be freed in both cases. */
 static bool read_workspace(const submit_request *r, workspace *w)
 {
-    char text[JOB_BYTES_MAX / 16];
     find_config(r, w);
     FILE *file = fopen(w->path, "re");
-    const size_t bytes = file == NULL ? 0 : fread(text, 1, sizeof text, file);
-    const bool read = file != NULL && !ferror(file);
-    const int reason = errno;
-    if (file != NULL)
-        fclose(file);
-    if (!read)
+    if (file == NULL)
         return submit_complain(
             "cannot read %s: %s; it says where the job goes: {\"%s\": …, \"%s\": "
             "…, \"%s\": …, \"%s\": …}",
-            w->path, strerror(reason), keys[0], keys[1], keys[2], keys[3]);
-    for (size_t i = 0; i < bytes; i++)
-        text[i] = text[i] == '\t' ? ' ' : text[i];
-    job_complaints complaints = {0};
-    w->tree = job_tree_read(text, bytes, &complaints);
-    if (w->tree.root != NULL)
-        take_keys(w, &complaints);
-    job_complaints_print(&complaints, w->path, stderr);
-    for (int i = 0; i < KEYS && complaints.count == 0; i++) {
-        if (!submit_is_plain(keys[i], w->values[i]))
-            return false;
+            w->path, strerror(errno), keys[0], keys[1], keys[2], keys[3]);
+    json_error_t error;
+    w->object = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
+    fclose(file);
+    if (w->object == NULL) {
+        fprintf(stderr, "%s:%d:%d: this is no JSON: %s\n", w->path, error.line, error.column,
+                error.text);
+        return false;
     }
-    return complaints.count == 0;
+    bool good = take_keys(w);
+    for (int i = 0; i < KEYS && good; i++)
+        good = submit_is_plain(keys[i], w->values[i]);
+    return good;
 }
 
 /* ---- The job ----------------------------------------------------------------------------------- */
@@ -162,6 +141,7 @@ static bool split_input(const submit_request *r, const char *text, submit_variab
            submit_complain("--input %s is not valid; write --input NAME=PATH", text);
 }
 
+/* What is known as an input is set by the command. */
 static bool is_input(const submit_request *r, const char *name)
 {
     const size_t length = strlen(name);
@@ -172,45 +152,57 @@ static bool is_input(const submit_request *r, const char *name)
     return false;
 }
 
-/* Inputs are known as variables: Azure ML writes their folders into the command. */
-static const char *command_of(const submit_request *r)
+/* Names and values side by side; both end with NULL. */
+typedef struct pairs {
+    const char **names, **values;
+    size_t count;
+} pairs;
+
+static pairs new_pairs(const submit_request *r, size_t count)
 {
-    const char *text = "";
-    for (const char *const *i = submit_values_of(r, "--input"); *i != NULL; i++) {
+    const size_t bytes = (count + 1) * sizeof(char *);
+    return (pairs){job_tree_take(&r->file->tree, bytes), job_tree_take(&r->file->tree, bytes), 0};
+}
+
+static void add_pair(pairs *p, submit_variable v)
+{
+    p->names[p->count] = v.name;
+    p->values[p->count++] = v.value;
+}
+
+/* False: one is not right, and that was said. */
+static bool take_inputs(const submit_request *r, pairs *inputs)
+{
+    size_t count = 0;
+    const char *const *given = submit_values_of(r, "--input");
+    while (given[count] != NULL)
+        count++;
+    *inputs = new_pairs(r, count);
+    for (; *given != NULL; given++) {
         submit_variable v;
-        if (!split_input(r, *i, &v))
-            return NULL;
-        text = job_tree_text(&r->file->tree, "%sexport %s=\"${{inputs.%s}}\" && ", text, v.name,
-                             v.name);
+        if (!split_input(r, *given, &v))
+            return false;
+        add_pair(inputs, v);
     }
-    return job_tree_text(&r->file->tree, "%s%s", text, submit_line(r, 0, &submit_mpirun));
+    return true;
 }
 
-static void write_inputs(const submit_request *r, FILE *to)
+static pairs variables_of(const submit_request *r)
 {
-    const char *const *inputs = submit_values_of(r, "--input");
-    if (*inputs != NULL)
-        fputs("inputs:\n", to);
-    for (submit_variable v; *inputs != NULL; inputs++) {
-        split_input(r, *inputs, &v);
-        const sheet_field fields[] = {{"variable", v.name}, {"value", v.value}, {NULL, NULL}};
-        sheet_write(to, SHEET_YAML, input, fields);
-    }
-}
-
-static void write_variables(const submit_request *r, FILE *to)
-{
-    bool any = false;
+    pairs found = new_pairs(r, r->variable_count);
     for (size_t i = 0; i < r->variable_count; i++) {
-        if (is_input(r, r->variables[i].name))
-            continue;
-        if (!any)
-            fputs("environment_variables:\n", to);
-        any = true;
-        const sheet_field fields[] = {
-            {"variable", r->variables[i].name}, {"value", r->variables[i].value}, {NULL, NULL}};
-        sheet_write(to, SHEET_YAML, variable, fields);
+        if (!is_input(r, r->variables[i].name))
+            add_pair(&found, r->variables[i]);
     }
+    return found;
+}
+
+/* Inputs are known as variables: Azure ML writes their folders into the command. */
+static const char *command_of(const submit_request *r, const pairs *inputs)
+{
+    const sheet_field fields[] = {{.name = "input", .values = inputs->names}, {.name = NULL}};
+    return job_tree_text(&r->file->tree, "%s%s", submit_shell(r, template_inputs_sh, fields, true),
+                         submit_line(r, 0, &submit_mpirun));
 }
 
 static bool check(const submit_request *r)
@@ -236,7 +228,7 @@ static bool check_folders(const char *code, const char *docker)
         return submit_complain("no folder %s to upload; write --code DIR", code);
     if (docker == NULL)
         return true;
-    snprintf(dockerfile, sizeof dockerfile, "%s/Dockerfile", docker);
+    snprintf(dockerfile, sizeof dockerfile, "%s/" DOCKERFILE, docker);
     return access(dockerfile, R_OK) == 0 ||
            submit_complain("no %s to make an image of; write --docker DIR or --image IMAGE",
                            dockerfile);
@@ -250,32 +242,40 @@ static const char *code_of(const submit_request *r)
     return given != NULL ? given : dirname(job);
 }
 
+static bool fill(const submit_request *r, FILE *to, const workspace *w, const char *code,
+                 const char *docker)
+{
+    pairs inputs;
+    if (!take_inputs(r, &inputs))
+        return false;
+    const pairs variables = variables_of(r);
+    const sheet_field fields[] = {
+        {.name = "name", .value = r->name},
+        {.name = "code", .value = code},
+        {.name = "command", .value = command_of(r, &inputs)},
+        {.name = "image", .value = submit_value(r, "--image")},
+        {.name = "docker", .value = docker},
+        {.name = "dockerfile", .value = docker == NULL ? NULL : DOCKERFILE},
+        {.name = "compute", .value = w->values[COMPUTE]},
+        {.name = "workers", .value = submit_number(r, r->workers)},
+        {.name = "processes", .value = submit_number(r, r->processes)},
+        {.name = "input", .values = inputs.names},
+        {.name = "folder", .values = inputs.values},
+        {.name = "variable", .values = variables.names},
+        {.name = "value", .values = variables.values},
+        {.name = NULL}};
+    return sheet_write_yaml(to, template_azureml_yaml, fields);
+}
+
 static bool write_job(const submit_request *r, FILE *to)
 {
     workspace w = {.path = ""};
-    const char *command = NULL, *image = submit_value(r, "--image"),
-               *docker = submit_value(r, "--docker"), *code = code_of(r);
-    if (image == NULL && docker == NULL)
+    const char *docker = submit_value(r, "--docker"), *code = code_of(r);
+    if (submit_value(r, "--image") == NULL && docker == NULL)
         docker = "docker";
     const bool good = check(r) && read_workspace(r, &w) && check_folders(code, docker) &&
-                      (command = command_of(r)) != NULL;
-    if (good) {
-        const sheet_field fields[] = {
-            {"name", r->name},
-            {"code", code},
-            {"command", command},
-            {"image", image},
-            {"docker", docker},
-            {"build", image != NULL ? NULL : ""},
-            {"compute", job_tree_text(&r->file->tree, "azureml:%s", w.values[COMPUTE])},
-            {"workers", submit_number(r, r->workers)},
-            {"processes", submit_number(r, r->processes)},
-            {NULL, NULL}};
-        sheet_write(to, SHEET_YAML, head, fields);
-        write_inputs(r, to);
-        write_variables(r, to);
-    }
-    job_tree_free(&w.tree);
+                      fill(r, to, &w, code, docker);
+    json_decref(w.object);
     return good;
 }
 
@@ -283,7 +283,7 @@ static int send_job(const submit_request *r, const char *file)
 {
     workspace w = {.path = ""};
     if (!read_workspace(r, &w)) {
-        job_tree_free(&w.tree);
+        json_decref(w.object);
         return EXIT_USAGE;
     }
     const char *command[] = {"az",
@@ -303,7 +303,7 @@ static int send_job(const submit_request *r, const char *file)
     const int code = tool_show((char *const *)command);
     if (code != 0)
         submit_complain("az ml job create ended with %d; what it says stands above", code);
-    job_tree_free(&w.tree);
+    json_decref(w.object);
     return code;
 }
 

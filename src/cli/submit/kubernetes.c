@@ -1,8 +1,9 @@
 /* kubernetes.c: a job as an MPIJob of Kubeflow's operator or, with --engine tcp, as an Indexed Job of
  * Kubernetes alone, whose pods find each other by a headless service and know each other by a Secret.
  * A worker is a pod. */
-#include "cli/submit/sheet.h"
+#include "cli/launch/subprocess.h"
 #include "cli/submit/submit.h"
+#include "cli/submit/templates.h"
 #include "cli/submit/tools.h"
 
 #include <stdlib.h>
@@ -20,150 +21,6 @@ static const submit_option options[] = {
     {NULL, NULL, NULL},
 };
 
-/* ---- Templates --------------------------------------------------------------------------------- */
-
-#define METADATA                                                                                   \
-    "  namespace: {namespace}\n"                                                                   \
-    "  labels:\n"                                                                                  \
-    "    app.kubernetes.io/managed-by: rueda\n"                                                    \
-    "    rueda.job: {name}\n"
-
-static const char mpi_head[] = //
-    "apiVersion: kubeflow.org/v2beta1\n"
-    "kind: MPIJob\n"
-    "metadata:\n"
-    "  name: {name}\n" METADATA //
-    "spec:\n"
-    "  slotsPerWorker: {=processes}\n"
-    "  runPolicy:\n"
-    "    cleanPodPolicy: Running\n"
-    "    backoffLimit: 0\n"
-    "  mpiReplicaSpecs:\n"
-    "    Launcher:\n"
-    "      replicas: 1\n"
-    "      restartPolicy: Never\n"
-    "      template:\n"
-    "        metadata:\n"
-    "          labels:\n"
-    "            rueda.job: {name}\n"
-    "            rueda.role: launcher\n"
-    "        spec:\n"
-    "          containers:\n"
-    "          - name: launcher\n"
-    "            image: {image}\n"
-    "            command: [sh, -c]\n"
-    "            args:\n"
-    "            - {script}\n";
-
-static const char mpi_worker[] = //
-    "    Worker:\n"
-    "      replicas: {=workers}\n"
-    "      restartPolicy: Never\n"
-    "      template:\n"
-    "        metadata:\n"
-    "          labels:\n"
-    "            rueda.job: {name}\n"
-    "            rueda.role: worker\n"
-    "        spec:\n"
-    "          containers:\n"
-    "          - name: worker\n"
-    "            image: {image}\n"
-    "            command: [/usr/sbin/sshd, -De]\n";
-
-/* The launcher may start before its workers, and nothing is tried twice. */
-static const char mpi_wait[] = //
-    "set -e\n"
-    "for host in $(cut -d ' ' -f 1 /etc/mpi/hostfile 2>/dev/null); do\n"
-    "    tries=300\n"
-    "    until ssh -o ConnectTimeout=2 \"$host\" true 2>/dev/null; do\n"
-    "        tries=$((tries - 1))\n"
-    "        [ $tries -gt 0 ] || { echo \"rueda submit: no answer from $host in 10 minutes\" >&2; exit 1; }\n"
-    "        sleep 2\n"
-    "    done\n"
-    "done\n";
-
-static const char mpi_line[] = //
-    "mpirun --allow-run-as-root -np {=ranks} --bind-to none --map-by slot -x PATH{=variables}"
-    " sh -c {line}\n";
-
-static const char tcp_head[] = //
-    "apiVersion: v1\n"
-    "kind: Secret\n"
-    "metadata:\n"
-    "  name: {name}-key\n" METADATA //
-    "type: Opaque\n"
-    "stringData:\n"
-    "  key: {key}\n"
-    "---\n"
-    "apiVersion: v1\n"
-    "kind: Service\n"
-    "metadata:\n"
-    "  name: {name}\n" METADATA //
-    "spec:\n"
-    "  clusterIP: None\n"
-    "  publishNotReadyAddresses: true\n"
-    "  selector:\n"
-    "    rueda.job: {name}\n"
-    "  ports:\n"
-    "  - name: meet\n"
-    "    port: " MEET_PORT "\n"
-    "---\n"
-    "apiVersion: batch/v1\n"
-    "kind: Job\n"
-    "metadata:\n"
-    "  name: {name}\n" METADATA //
-    "spec:\n"
-    "  completionMode: Indexed\n"
-    "  completions: {=workers}\n"
-    "  parallelism: {=workers}\n"
-    "  backoffLimit: 0\n"
-    "  template:\n"
-    "    metadata:\n"
-    "      labels:\n"
-    "        rueda.job: {name}\n"
-    "    spec:\n"
-    "      restartPolicy: Never\n"
-    "      subdomain: {name}\n"
-    "      containers:\n"
-    "      - name: worker\n"
-    "        image: {image}\n"
-    "        command: [rueda, run, -np, \"{=processes}\", --, rueda, part]\n"
-    "        args:\n"
-    "        - $(JOB_COMPLETION_INDEX)/{=workers}\n"
-    "        - {name}-0.{name}:" MEET_PORT "\n";
-
-static const char tcp_line[] = "        - {line}\n";
-
-static const char tcp_env[] = //
-    "        env:\n"
-    "        - name: RUEDA_PART_KEY\n"
-    "          valueFrom:\n"
-    "            secretKeyRef:\n"
-    "              name: {name}-key\n"
-    "              key: key\n"
-    "        - name: RUEDA_START_TIMEOUT # pods do not start together\n"
-    "          value: \"600\"\n";
-
-static const char variable[] = //
-    "{=indent}- name: {variable}\n"
-    "{=indent}  value: {value}\n";
-
-/* Data loaders of frameworks need more shared memory than the 64 MiB that a container gets. */
-static const char resources[] = //
-    "{=indent}resources:\n"
-    "{=indent}  limits:\n"
-    "{=indent}    cpu: {=cpus}\n"
-    "{=indent}    memory: {=mem}Mi\n"
-    "{=indent}    nvidia.com/gpu: {=gpus}\n";
-static const char memory[] = //
-    "{=indent}volumeMounts:\n"
-    "{=indent}- name: shm\n"
-    "{=indent}  mountPath: /dev/shm\n"
-    "{=outdent}volumes:\n"
-    "{=outdent}- name: shm\n"
-    "{=outdent}  emptyDir:\n"
-    "{=outdent}    medium: Memory\n";
-
 /* ---- Writing ----------------------------------------------------------------------------------- */
 
 /* Kubernetes replaces $(NAME) in arguments and values, and takes $$ for a dollar. */
@@ -178,95 +35,41 @@ static const char *without_expansion(const submit_request *r, const char *text)
     return to;
 }
 
-static void write_variables(const submit_request *r, FILE *to, const char *indent)
+/* What the launcher runs: each line by all processes, one line after the other. The launcher may start
+ * before its workers, and nothing is tried twice, so it waits for them first. */
+static const char *mpi_script(const submit_request *r)
 {
-    for (size_t i = 0; i < r->variable_count; i++) {
-        const sheet_field fields[] = {{"indent", indent},
-                                      {"variable", r->variables[i].name},
-                                      {"value", without_expansion(r, r->variables[i].value)},
-                                      {NULL, NULL}};
-        sheet_write(to, SHEET_YAML, variable, fields);
-    }
-}
-
-static void write_resources(const submit_request *r, FILE *to, const char *indent,
-                            const char *outdent)
-{
-    const sheet_field fields[] = {{"indent", indent},
-                                  {"outdent", outdent},
-                                  {"cpus", submit_number(r, r->cpus)},
-                                  {"mem", submit_number(r, r->mem_mib)},
-                                  {"gpus", submit_number(r, r->gpus)},
-                                  {NULL, NULL}};
-    if (r->cpus > 0 || r->mem_mib > 0 || r->gpus > 0)
-        sheet_write(to, SHEET_YAML, resources, fields);
-    sheet_write(to, SHEET_YAML, memory, fields);
-}
-
-/* What the launcher runs: each line by all processes, one line after the other. */
-static char *mpi_script(const submit_request *r)
-{
-    char *script = NULL, *names = NULL;
-    size_t bytes;
-    FILE *to = open_memstream(&names, &bytes);
-    for (size_t i = 0; to != NULL && i < r->variable_count; i++)
-        fprintf(to, " -x %s", r->variables[i].name);
-    if (to == NULL || fclose(to) != 0 || (to = open_memstream(&script, &bytes)) == NULL)
-        abort();
-    fputs(mpi_wait, to);
-    for (size_t i = 0; i < r->file->run_count; i++) {
-        const sheet_field fields[] = {{"ranks", submit_number(r, r->ranks)},
-                                      {"variables", names},
-                                      {"line", submit_line(r, i, &submit_mpirun)},
-                                      {NULL, NULL}};
-        sheet_write(to, SHEET_SHELL, mpi_line, fields);
-    }
-    fclose(to);
-    free(names);
-    script[bytes - 1] = '\0'; /* without the last end of line a block is shown */
-    return script;
-}
-
-static void write_mpi(const submit_request *r, FILE *to, const char *image)
-{
-    char *script = mpi_script(r);
-    const sheet_field fields[] = {{"name", r->name},
-                                  {"namespace", submit_value(r, "--namespace")},
-                                  {"image", image},
-                                  {"processes", submit_number(r, r->processes)},
-                                  {"workers", submit_number(r, r->workers)},
-                                  {"script", without_expansion(r, script)},
-                                  {NULL, NULL}};
-    sheet_write(to, SHEET_YAML, mpi_head, fields);
-    if (r->variable_count > 0)
-        fputs("            env:\n", to);
-    write_variables(r, to, "            ");
-    sheet_write(to, SHEET_YAML, mpi_worker, fields);
-    write_resources(r, to, "            ", "          ");
-    free(script);
+    const sheet_field fields[] = {{.name = "ranks", .value = submit_number(r, r->ranks)},
+                                  {.name = "variable", .values = submit_names(r)},
+                                  {.name = "line", .values = submit_lines(r, &submit_mpirun, NULL)},
+                                  {.name = NULL}};
+    return submit_shell(r, template_mpijob_sh, fields, false);
 }
 
 /* `rueda part` in each pod. */
 static const submit_starter part = {.local_rank = "RUEDA_LOCAL_RANK"};
 
-static void write_tcp(const submit_request *r, FILE *to, const char *image)
+static bool fill(const submit_request *r, FILE *to, const char *image)
 {
-    const sheet_field fields[] = {{"name", r->name},
-                                  {"namespace", submit_value(r, "--namespace")},
-                                  {"image", image},
-                                  {"key", r->key},
-                                  {"processes", submit_number(r, r->processes)},
-                                  {"workers", submit_number(r, r->workers)},
-                                  {NULL, NULL}};
-    sheet_write(to, SHEET_YAML, tcp_head, fields);
-    for (size_t i = 0; i < r->file->run_count; i++) {
-        const char *line = submit_line(r, i, &part);
-        sheet_write(to, SHEET_YAML, tcp_line,
-                    (sheet_field[]){{"line", without_expansion(r, line)}, {NULL, NULL}});
-    }
-    sheet_write(to, SHEET_YAML, tcp_env, fields);
-    write_variables(r, to, "        ");
-    write_resources(r, to, "        ", "      ");
+    const bool tcp = r->engine == SUBMIT_TCP;
+    const char *script = tcp ? NULL : without_expansion(r, mpi_script(r));
+    const char *const *lines = tcp ? submit_lines(r, &part, without_expansion) : NULL;
+    const sheet_field fields[] = {{.name = "name", .value = r->name},
+                                  {.name = "namespace", .value = submit_value(r, "--namespace")},
+                                  {.name = "image", .value = image},
+                                  {.name = "key", .value = r->key},
+                                  {.name = "meet_port", .value = MEET_PORT},
+                                  {.name = "processes", .value = submit_number(r, r->processes)},
+                                  {.name = "workers", .value = submit_number(r, r->workers)},
+                                  {.name = "cpus", .value = submit_number(r, r->cpus)},
+                                  {.name = "mem", .value = submit_number(r, r->mem_mib)},
+                                  {.name = "gpus", .value = submit_number(r, r->gpus)},
+                                  {.name = "variable", .values = submit_names(r)},
+                                  {.name = "value", .values = submit_texts(r, without_expansion)},
+                                  {.name = "script", .value = script},
+                                  {.name = "line", .values = lines},
+                                  {.name = NULL}};
+    return sheet_write_yaml(to, tcp ? template_indexed_job_yaml : template_mpijob_yaml, fields);
 }
 
 static bool write_job(const submit_request *r, FILE *to)
@@ -278,11 +81,7 @@ static bool write_job(const submit_request *r, FILE *to)
     if (!submit_is_plain("--image", image) ||
         (space != NULL && !submit_is_plain("--namespace", space)))
         return false;
-    if (r->engine == SUBMIT_TCP)
-        write_tcp(r, to, image);
-    else
-        write_mpi(r, to, image);
-    return true;
+    return fill(r, to, image);
 }
 
 /* ---- Sending and following --------------------------------------------------------------------- */
@@ -317,7 +116,7 @@ static phase look(const submit_request *r, int *misses)
         r,
         (const char *const[]){"get", kind, r->name, "-o",
                               "jsonpath={.status.conditions[?(@.status==\"True\")].type}", NULL});
-    const int code = tool_ask(c.words, &said);
+    const int code = subprocess_ask(c.words, &said);
     phase found = PHASE_GOES_ON;
     *misses = code != 0 ? *misses + 1 : 0;
     if (code != 0 && (*misses > MISSES_MAX || strstr(said, "NotFound") != NULL)) {
@@ -338,7 +137,8 @@ static bool has_logs(const submit_request *r, const char *most, const char *sele
 {
     char *said;
     const command c = kubectl(r, (const char *const[]){"logs", "--tail=1", most, selector, NULL});
-    const bool some = tool_ask(c.words, &said) == 0 && strstr(said, "No resources found") == NULL;
+    const bool some =
+        subprocess_ask(c.words, &said) == 0 && strstr(said, "No resources found") == NULL;
     free(said);
     return some;
 }
@@ -371,11 +171,11 @@ static int send_job(const submit_request *r, const char *file)
 {
     char *said;
     command c = kubectl(r, (const char *const[]){"create", "--dry-run=server", "-f", file, NULL});
-    int code = tool_ask(c.words, &said);
+    int code = subprocess_ask(c.words, &said);
     if (code == 0) {
         free(said);
         c = kubectl(r, (const char *const[]){"create", "-f", file, NULL});
-        code = tool_ask(c.words, &said);
+        code = subprocess_ask(c.words, &said);
     }
     if (code != 0)
         submit_complain("Kubernetes refused the job; kubectl says: %s", tool_last_line(said));

@@ -54,6 +54,9 @@ static const char *const nasty[] = {
     " one\ntwo",
     "one\n\ttwo",
     "one\n--- two\n...",
+    "one \ntwo\n ",
+    "one\n\xE2\x80\xA8two",
+    "one\n\xC2\x85two",
     "one\r\ntwo",
     "bell\a",
     "del\x7f",
@@ -63,20 +66,42 @@ static const char *const nasty[] = {
     "caf\xC3\xA9 \xF0\x9F\x92\x83",
     "$HOME $(date) `date` ${x} $$",
     "a;b|c&d>e<f*g?h",
-    "{name}",
-    "{=name}",
+    "<value>",
+    "<=value>",
+    "[<value>]...",
 };
 #define NASTY_COUNT (sizeof nasty / sizeof nasty[0])
 
-static char *fill(sheet_language language, const char *template, const char *value)
+typedef bool writer(FILE *to, const char *template, const sheet_field *fields);
+
+/* NULL: it was refused. */
+static char *fill_all(writer *write, const char *template, const sheet_field *fields)
 {
     char *text = NULL;
     size_t bytes;
     FILE *to = open_memstream(&text, &bytes);
     assert_non_null(to);
-    sheet_write(to, language, template, (sheet_field[]){{"value", value}, {NULL, NULL}});
+    const bool good = write(to, template, fields);
     assert_int_equal(fclose(to), 0);
-    return text;
+    if (good)
+        return text;
+    free(text);
+    return NULL;
+}
+
+static char *fill(writer *write, const char *template, const char *value)
+{
+    const sheet_field fields[] = {{.name = "value", .value = value}, {.name = NULL}};
+    return fill_all(write, template, fields);
+}
+
+static void becomes(writer *write, const char *template, const sheet_field *fields,
+                    const char *expected)
+{
+    char *text = fill_all(write, template, fields);
+    assert_non_null(text);
+    assert_string_equal(text, expected);
+    free(text);
 }
 
 /* Also in a list, and with something behind it. */
@@ -85,12 +110,15 @@ static void yaml_is_read_back(void **state)
     (void)state;
     for (size_t i = 0; i < NASTY_COUNT; i++) {
         job_complaints complaints = {0};
-        char *text = fill(SHEET_YAML, "first: {value}\nsecond:\n  - {value}\n  - end\n", nasty[i]);
+        char *text = fill(sheet_write_yaml,
+                          "first: \"<value>\"\nsecond:\n  - \"<value>\"\n  - end\n", nasty[i]);
+        assert_non_null(text);
         job_tree tree = job_tree_read(text, strlen(text), &complaints);
         if (tree.root == NULL)
             fail_msg("no YAML: %s", text);
         const job_node *first = tree.root->first->next, *list = first->next->next;
         assert_string_equal(first->text, nasty[i]);
+        assert_false(first->plain);
         assert_string_equal(list->first->text, nasty[i]);
         assert_string_equal(list->first->next->text, "end");
         job_tree_free(&tree);
@@ -98,19 +126,31 @@ static void yaml_is_read_back(void **state)
     }
 }
 
-static void invalid_bytes_are_replaced(void **state)
+static void words_of_a_template_keep_their_form(void **state)
 {
     (void)state;
-    char *text = fill(SHEET_YAML, "{value}\n", "a\xFFz");
-    assert_string_equal(text, "\"a\\uFFFDz\"\n");
-    free(text);
+    const sheet_field fields[] = {{.name = "n", .value = "12"}, {.name = NULL}};
+    becomes(sheet_write_yaml,
+            "a: <n> # gone\nb: \"<n>\"\nc: [x, \"1\", <n>Mi]\nd: {}\n---\ne: true\n", fields,
+            "a: 12\nb: \"12\"\nc: [x, \"1\", 12Mi]\nd: {}\n---\ne: true\n");
+}
+
+static void what_does_not_fit_is_refused(void **state)
+{
+    (void)state;
+    assert_null(fill(sheet_write_yaml, "a: \"<value>\"\n", "no \xFF UTF-8"));
+    assert_null(fill(sheet_write_yaml, "a: <value>\n", "no number"));
+    assert_null(fill(sheet_write_yaml, "a: <value>\n", ""));
+    assert_null(fill(sheet_write_yaml, "a: \"<another>\"\n", "x"));
+    assert_null(fill(sheet_write_yaml, "a: [\n", "x"));
+    assert_null(fill(sheet_write_shell, "echo <another>\n", "x"));
 }
 
 static void the_shell_reads_it_back(void **state)
 {
     (void)state;
     for (size_t i = 0; i < NASTY_COUNT; i++) {
-        char *command = fill(SHEET_SHELL, "printf %s. {value}", nasty[i]), read[256];
+        char *command = fill(sheet_write_shell, "printf %s. <value>", nasty[i]), read[256];
         FILE *shell = popen(command, "r");
         assert_non_null(shell);
         const size_t bytes = fread(read, 1, sizeof read, shell);
@@ -121,19 +161,47 @@ static void the_shell_reads_it_back(void **state)
     }
 }
 
-static void lines_without_a_value_are_left_out(void **state)
+/* One field with a value, one without, one with several, one with none of several. */
+static const sheet_field mixed[] = {
+    {.name = "one", .value = "1"},
+    {.name = "none", .value = NULL},
+    {.name = "each", .values = (const char *const[]){"x", "y y", NULL}},
+    {.name = "name", .values = (const char *const[]){"A", "B", NULL}},
+    {.name = "nobody", .values = (const char *const[]){NULL}},
+    {.name = NULL}};
+
+static void what_has_no_value_is_left_out(void **state)
 {
     (void)state;
-    char *text = fill(SHEET_YAML, "a: {value}\nb: 1\nc: [x, {=value}]\n", NULL);
-    assert_string_equal(text, "b: 1\n");
-    free(text);
+    becomes(sheet_write_yaml, "a: \"<none>\"\nb: [1, \"<none>\", <one>]\nc: {d: {e: \"<none>\"}}\n",
+            mixed, "b: [1, 1]\n");
+    becomes(sheet_write_yaml, "a:\n- \"<nobody>\"\nb: x\nc:\n- d: {\"<nobody>\": 1}\n", mixed,
+            "b: x\n");
+    becomes(sheet_write_shell, "a <none>\nb <one>\nc <nobody>\n", mixed, "b 1\n");
+    becomes(sheet_write_shell, "a [--b=<none>] [--c=<one>] [<nobody>]... d\n", mixed,
+            "a --c=1 d\n");
 }
 
-static void braces_of_the_shell_stay(void **state)
+static void several_values_are_written_once_each(void **state)
 {
     (void)state;
-    char *text = fill(SHEET_SHELL, "echo ${NAME:-0} {} {=value}\n", "as is");
-    assert_string_equal(text, "echo ${NAME:-0} {} as is\n");
+    becomes(sheet_write_yaml, "a:\n- \"<each>\"\n- end\n", mixed,
+            "a:\n- \"x\"\n- \"y y\"\n- end\n");
+    becomes(sheet_write_yaml, "- p:\n  - name: \"<name>\"\n    value: \"<each>\"\n", mixed,
+            "- p:\n  - name: \"A\"\n    value: \"x\"\n  - name: \"B\"\n    value: \"y y\"\n");
+    becomes(sheet_write_yaml, "a:\n  \"<name>\":\n    v: \"<each>\"\n", mixed,
+            "a:\n  \"A\":\n    v: \"x\"\n  \"B\":\n    v: \"y y\"\n");
+    becomes(sheet_write_shell, "<name>=<each>\n", mixed, "A=x\nB='y y'\n");
+    becomes(sheet_write_shell, "run [-x <name>]... <each>\n", mixed,
+            "run -x A -x B x\nrun -x A -x B 'y y'\n");
+}
+
+static void brackets_of_the_shell_stay(void **state)
+{
+    (void)state;
+    char *text =
+        fill(sheet_write_shell, "[ $x -gt 0 ] <in >out ${NAME:-0} [0-9] <=value>\n", "as is");
+    assert_string_equal(text, "[ $x -gt 0 ] <in >out ${NAME:-0} [0-9] as is\n");
     free(text);
 }
 
@@ -141,10 +209,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(yaml_is_read_back),
-        cmocka_unit_test(invalid_bytes_are_replaced),
+        cmocka_unit_test(words_of_a_template_keep_their_form),
+        cmocka_unit_test(what_does_not_fit_is_refused),
         cmocka_unit_test(the_shell_reads_it_back),
-        cmocka_unit_test(lines_without_a_value_are_left_out),
-        cmocka_unit_test(braces_of_the_shell_stay),
+        cmocka_unit_test(what_has_no_value_is_left_out),
+        cmocka_unit_test(several_values_are_written_once_each),
+        cmocka_unit_test(brackets_of_the_shell_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

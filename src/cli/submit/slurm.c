@@ -1,8 +1,9 @@
 /* slurm.c: a job as a script for sbatch. Each line of the job is a step, so that the next begins when
  * all processes have ended it. */
 #include "cli/job_file/python.h"
-#include "cli/submit/sheet.h"
+#include "cli/launch/subprocess.h"
 #include "cli/submit/submit.h"
+#include "cli/submit/templates.h"
 #include "cli/submit/tools.h"
 
 #include <limits.h>
@@ -27,50 +28,6 @@ static const submit_option options[] = {
     {"--sbatch", "OPTION", "slurm: one more option of sbatch, as in --sbatch=--qos=high"},
     {NULL, NULL, NULL},
 };
-
-static const char head[] = //
-    "#!/bin/sh\n"
-    "#SBATCH --job-name={=name}\n"
-    "#SBATCH --nodes={=nodes}\n"
-    "#SBATCH --ntasks={=ranks}\n"
-    "#SBATCH --ntasks-per-node={=ranks_of_node}\n"
-    "#SBATCH --cpus-per-task={=cpus}\n"
-    "#SBATCH --mem={=mem}M\n"
-    "#SBATCH --gpus-per-node={=gpus}\n"
-    "#SBATCH --partition={=partition}\n"
-    "#SBATCH --account={=account}\n"
-    "#SBATCH --time={=time}\n"
-    "#SBATCH --output={=name}-%j.out\n";
-static const char more[] = "#SBATCH {=option}\n";
-
-static const char check[] = //
-    "\n"
-    "if [ \"${SLURM_NTASKS:-0}\" -lt {=ranks} ]; then\n"
-    "    echo \"rueda submit: the job wants {=ranks} tasks, the allocation has ${SLURM_NTASKS:-0}:"
-    " ask for {=nodes} nodes of {=ranks_of_node}\" >&2\n"
-    "    exit 2\n"
-    "fi\n"
-    "export PYTHONUNBUFFERED=1 # lines appear when they are printed\n";
-
-static const char variable[] = "export {=variable}={value}\n";
-
-static const char python[] = //
-    "\n"
-    "# the Python environment, once on each node\n"
-    "srun --nodes={=nodes} --ntasks={=nodes} --ntasks-per-node=1 {program} environment {interpreter}"
-    " {directory}{=packages} || exit\n"
-    "export VIRTUAL_ENV={directory}\n"
-    "export PATH=\"$VIRTUAL_ENV/bin:$PATH\"\n";
-
-static const char step[] = //
-    "\n"
-    "srun --nodes={=nodes} --ntasks={=ranks} --ntasks-per-node={=ranks_of_node}{=step_options}"
-    " --kill-on-bad-exit=1 --label sh -c {line} || exit\n";
-
-static const submit_starter srun = {.rank = "SLURM_PROCID",
-                                    .size = "SLURM_STEP_NUM_TASKS",
-                                    .local_rank = "SLURM_LOCALID",
-                                    .shares_gpus = true};
 
 /* ---- The script -------------------------------------------------------------------------------- */
 
@@ -104,94 +61,81 @@ static bool are_plain(const submit_request *r)
     return true;
 }
 
-/* What every step says again: srun does not take it from sbatch. */
-static const char *step_options(const submit_request *r, const char *cpus)
-{
-    const bool own_gpus = r->gpus > 0 && r->gpus % r->processes == 0;
-    const char *text = "", *mpi = submit_value(r, "--mpi");
-    if (cpus != NULL)
-        text = job_tree_text(&r->file->tree, " --cpus-per-task=%s", cpus);
-    if (own_gpus)
-        text = job_tree_text(&r->file->tree, "%s --gpus-per-task=%lld", text,
-                             (long long)(r->gpus / r->processes));
-    if (r->engine == SUBMIT_MPI)
-        text = job_tree_text(&r->file->tree, "%s --mpi=%s", text, mpi == NULL ? "pmix" : mpi);
-    return text;
-}
+/* What makes the Python environment on a node; all NULL: the job wants none. */
+typedef struct environment {
+    job_python python;
+    const char *interpreter, *directory, *packages[JOB_PYTHON_PACKAGES_MAX + 1];
+    char program[PATH_MAX];
+} environment;
 
 /* False: there is no such Python, and that was said. */
-static bool write_python(const submit_request *r, FILE *to, const char *nodes)
+static bool find_environment(const submit_request *r, environment *e)
 {
-    job_python p = {0};
-    char why[WHY_MAX], program[PATH_MAX] = "rueda", *packages = NULL;
-    size_t bytes;
+    char why[WHY_MAX];
+    job_python *p = &e->python;
+    *e = (environment){.program = ""};
+    if (readlink("/proc/self/exe", e->program, sizeof e->program - 1) <= 0)
+        strcpy(e->program, "rueda");
     if (r->file->version.text == NULL)
         return true;
-    if (!job_python_find(r->file, r->gpus > 0, &p, why, sizeof why))
+    if (!job_python_find(r->file, r->gpus > 0, p, why, sizeof why))
         return submit_complain_at(r, r->file->version.at, "%s", why);
-    FILE *list = open_memstream(&packages, &bytes);
-    for (int i = 0; list != NULL && i < p.package_count; i++) {
-        fputc(' ', list);
-        sheet_quote_shell(list, p.packages[i]);
-    }
-    if (list == NULL || fclose(list) != 0)
-        return submit_complain("out of memory");
-    if (readlink("/proc/self/exe", program, sizeof program - 1) <= 0)
-        strcpy(program, "rueda");
-    const sheet_field fields[] = {{"nodes", nodes},           {"program", program},
-                                  {"directory", p.directory}, {"interpreter", p.interpreter},
-                                  {"packages", packages},     {NULL, NULL}};
-    sheet_write(to, SHEET_SHELL, python, fields);
-    free(packages);
+    e->interpreter = p->interpreter;
+    e->directory = p->directory;
+    for (int i = 0; i < p->package_count; i++)
+        e->packages[i] = p->packages[i];
     return true;
 }
 
-static void write_variables(const submit_request *r, FILE *to)
+/* srun does not take from sbatch what a task gets, so each step says it again. */
+static bool fill(const submit_request *r, FILE *to, int nodes, const environment *e)
 {
-    for (size_t i = 0; i < r->variable_count; i++) {
-        const sheet_field fields[] = {
-            {"variable", r->variables[i].name}, {"value", r->variables[i].value}, {NULL, NULL}};
-        sheet_write(to, SHEET_SHELL, variable, fields);
-    }
-    if (r->engine == SUBMIT_MPI)
-        fputs("export RUEDA_TRANSPORT=mpi\n", to);
+    const int64_t shared = r->workers / nodes; /* workers of each node */
+    const bool own_gpus = r->gpus % r->processes == 0;
+    const bool by_mpi = r->engine == SUBMIT_MPI;
+    const char *mpi = submit_value(r, "--mpi");
+    const char *ranks_of_node = submit_number(r, shared * r->processes);
+    const submit_starter srun = {.rank = "SLURM_PROCID",
+                                 .size = "SLURM_STEP_NUM_TASKS",
+                                 .local_rank = "SLURM_LOCALID",
+                                 .local_size = ranks_of_node,
+                                 .cross_rank = "$SLURM_NODEID",
+                                 .shares_gpus = true};
+    const sheet_field fields[] = {
+        {.name = "name", .value = r->name},
+        {.name = "nodes", .value = submit_number(r, nodes)},
+        {.name = "ranks", .value = submit_number(r, r->ranks)},
+        {.name = "ranks_of_node", .value = ranks_of_node},
+        {.name = "cpus", .value = submit_number(r, (r->cpus + r->processes - 1) / r->processes)},
+        {.name = "mem", .value = submit_number(r, shared * r->mem_mib)},
+        {.name = "gpus", .value = submit_number(r, shared * r->gpus)},
+        {.name = "gpus_of_rank", .value = submit_number(r, own_gpus ? r->gpus / r->processes : 0)},
+        {.name = "partition", .value = submit_value(r, "--partition")},
+        {.name = "account", .value = submit_value(r, "--account")},
+        {.name = "time", .value = submit_value(r, "--time")},
+        {.name = "option", .values = submit_values_of(r, "--sbatch")},
+        {.name = "variable", .values = submit_names(r)},
+        {.name = "value", .values = submit_texts(r, NULL)},
+        {.name = "transport", .value = by_mpi ? "mpi" : NULL},
+        {.name = "mpi", .value = by_mpi && mpi == NULL ? "pmix" : mpi},
+        {.name = "program", .value = e->program},
+        {.name = "interpreter", .value = e->interpreter},
+        {.name = "directory", .value = e->directory},
+        {.name = "package", .values = e->packages},
+        {.name = "line", .values = submit_lines(r, &srun, NULL)},
+        {.name = NULL}};
+    return sheet_write_shell(to, template_slurm_sh, fields);
 }
 
 static bool write_script(const submit_request *r, FILE *to)
 {
+    environment e;
     const int nodes = find_nodes(r);
     if (nodes == 0 || !are_plain(r))
         return false;
     if (submit_value(r, "--mpi") != NULL && r->engine != SUBMIT_MPI)
         return submit_complain("--mpi goes with --engine mpi");
-    const int64_t shared = r->workers / nodes; /* workers of each node */
-    const char *cpus = submit_number(r, (r->cpus + r->processes - 1) / r->processes);
-    const sheet_field fields[] = {{"name", r->name},
-                                  {"nodes", submit_number(r, nodes)},
-                                  {"ranks", submit_number(r, r->ranks)},
-                                  {"ranks_of_node", submit_number(r, shared * r->processes)},
-                                  {"cpus", cpus},
-                                  {"mem", submit_number(r, shared * r->mem_mib)},
-                                  {"gpus", submit_number(r, shared * r->gpus)},
-                                  {"partition", submit_value(r, "--partition")},
-                                  {"account", submit_value(r, "--account")},
-                                  {"time", submit_value(r, "--time")},
-                                  {"step_options", step_options(r, cpus)},
-                                  {NULL, NULL}};
-    sheet_write(to, SHEET_SHELL, head, fields);
-    for (const char *const *o = submit_values_of(r, "--sbatch"); *o != NULL; o++)
-        sheet_write(to, SHEET_SHELL, more, (sheet_field[]){{"option", *o}, {NULL, NULL}});
-    sheet_write(to, SHEET_SHELL, check, fields);
-    write_variables(r, to);
-    if (!write_python(r, to, fields[1].value))
-        return false;
-    for (size_t i = 0; i < r->file->run_count; i++) {
-        sheet_field line[sizeof fields / sizeof fields[0] + 1];
-        line[0] = (sheet_field){"line", submit_line(r, i, &srun)};
-        memcpy(line + 1, fields, sizeof fields);
-        sheet_write(to, SHEET_SHELL, step, line);
-    }
-    return true;
+    return find_environment(r, &e) && fill(r, to, nodes, &e);
 }
 
 /* ---- Following --------------------------------------------------------------------------------- */
@@ -214,7 +158,7 @@ static void find_word(const char *said, const char *name, const char *end, char 
 static bool look(const char *id, state *s)
 {
     char *said, *const command[] = {"scontrol", "show", "job", (char *)id, NULL};
-    const int code = tool_ask(command, &said);
+    const int code = subprocess_ask(command, &said);
     find_word(said, "JobState=", " \n", s->state, sizeof s->state);
     find_word(said, " Reason=", " \n", s->reason, sizeof s->reason);
     find_word(said, "ExitCode=", " \n", s->exit_code, sizeof s->exit_code);
@@ -314,7 +258,7 @@ static int follow(const char *id)
 static bool fits_cluster(const submit_request *r, const char *file)
 {
     char *said, *const command[] = {"sbatch", "--test-only", (char *)file, NULL};
-    const bool fits = tool_ask(command, &said) == 0 || strstr(said, NEVER_FITS) == NULL;
+    const bool fits = subprocess_ask(command, &said) == 0 || strstr(said, NEVER_FITS) == NULL;
     if (!fits)
         submit_complain("the cluster cannot give what the job wants, %d workers of %d processes; "
                         "ask for less, or for another --partition; sbatch says: %s",
@@ -328,7 +272,7 @@ static int send_script(const submit_request *r, const char *file)
     char *said, *const command[] = {"sbatch", "--parsable", (char *)file, NULL};
     if (!fits_cluster(r, file))
         return EXIT_USAGE;
-    const int code = tool_ask(command, &said);
+    const int code = subprocess_ask(command, &said);
     char id[TEXT_MAX];
     const char *last = tool_last_line(said);
     snprintf(id, sizeof id, "%.*s", (int)strcspn(last, ";"), last);

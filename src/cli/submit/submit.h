@@ -2,14 +2,15 @@
  *
  *     job.yaml ──> submit_request ──> a platform writes its file ──> its own program takes that
  *
- * A platform is one file that fills in a submit_platform, and one row in platforms.c. It only writes
- * text from the request, and starts nothing before all of it is written.
+ * A platform is one file that fills in a submit_platform, and one row in submit.c. It only
+ * fills in templates from the request, and starts nothing before all of it is written.
  */
 #ifndef RUEDA_CLI_SUBMIT_H
 #define RUEDA_CLI_SUBMIT_H
 
 #include "cli/job_file/job_file.h"
 #include "cli/options.h"
+#include "cli/submit/sheet.h"
 #include "net/net.h"
 
 #include <stdio.h>
@@ -88,12 +89,27 @@ bool submit_is_plain(const char *option, const char *value);
 typedef struct submit_starter {
     const char *rank, *size; /* NULL: RUEDA_RANK and the others are there */
     const char *local_rank;
-    bool shares_gpus; /* it lets each process see its own GPUs */
+    const char *local_size, *cross_rank; /* "$NAME", or what the shell makes a number of */
+    bool shares_gpus;                    /* it lets each process see its own GPUs */
 } submit_starter;
 
-/* Line `index` for sh -c, which may speak of RUEDA_RANK, RUEDA_SIZE and RUEDA_LOCAL_RANK as under `rueda
+/* Fills in a template of the shell; the text lies in memory of the job. Lines of the template are joined by
+ * a space if `joined`. */
+const char *submit_shell(const submit_request *r, const char *template, const sheet_field *fields,
+                         bool joined);
+
+/* Line `index` for sh -c, which finds RUEDA_RANK, RUEDA_SIZE and so on in its environment as under `rueda
  * run`. Where the GPUs of a worker can be shared out evenly, each process sees its own. */
 const char *submit_line(const submit_request *r, size_t index, const submit_starter *by);
+
+/* What makes of a text what a platform takes for it; NULL: nothing is to be changed. */
+typedef const char *submit_change(const submit_request *r, const char *text);
+
+/* All lines, and the names and values of all variables, for fields of several values. */
+const char *const *submit_lines(const submit_request *r, const submit_starter *by,
+                                submit_change *change);
+const char *const *submit_names(const submit_request *r);
+const char *const *submit_texts(const submit_request *r, submit_change *change);
 
 /* Open MPI's mpirun. */
 extern const submit_starter submit_mpirun;

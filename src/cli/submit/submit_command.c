@@ -4,6 +4,7 @@
 #include "cli/job_file/job_run.h"
 #include "cli/job_file/values.h"
 #include "cli/launch/bytes.h"
+#include "cli/launch/child.h"
 #include "cli/submit/submit.h"
 #include "cli/submit/tools.h"
 
@@ -221,7 +222,7 @@ static bool make_request(const words *w, submit_request *r)
 static int send_text(const submit_request *r, const char *text, size_t bytes)
 {
     char path[TOOL_PATH_MAX];
-    if (!tool_exists(r->platform->program)) {
+    if (!child_exists(r->platform->program)) {
         submit_complain("there is no %s here: %s, or write the file with --output FILE",
                         r->platform->program, r->platform->install);
         return EXIT_USAGE;

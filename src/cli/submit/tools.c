@@ -1,55 +1,15 @@
 /* tools.c: see tools.h. */
 #include "cli/submit/tools.h"
 
-#include "cli/job_file/subprocess.h"
-#include "cli/launch/bytes.h"
+#include "cli/launch/child.h"
 #include "cli/submit/submit.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-#define EXIT_NOT_FOUND 127
-#define EXIT_SIGNAL 128
-
-bool tool_exists(const char *program)
-{
-    const char *path = getenv("PATH");
-    char *list = strdup(path != NULL ? path : ""), *rest = list, *folder;
-    bool found = false;
-    while (!found && list != NULL && (folder = strsep(&rest, ":")) != NULL) {
-        char *file = NULL;
-        found = asprintf(&file, "%s/%s", folder[0] == '\0' ? "." : folder, program) > 0 &&
-                access(file, X_OK) == 0;
-        free(file);
-    }
-    free(list);
-    return found;
-}
-
-static void keep_line(void *context, const char *line)
-{
-    bytes_add_text(context, line);
-    bytes_add_text(context, "\n");
-}
-
-int tool_ask(char *const *command, char **said)
-{
-    bytes all = {0};
-    int caught;
-    const int code = subprocess_run(command, keep_line, &all, &caught);
-    if (caught != 0)
-        raise(caught);
-    bytes_add(&all, "", 1);
-    *said = bytes_first(&all);
-    return code;
-}
 
 const char *tool_last_line(char *said)
 {
@@ -62,14 +22,9 @@ const char *tool_last_line(char *said)
 
 int tool_show(char *const *command)
 {
-    pid_t pid;
-    int status = 0;
-    fflush(NULL);
-    if (posix_spawnp(&pid, command[0], NULL, NULL, command, environ) != 0)
-        return EXIT_NOT_FOUND;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_SIGNAL + WTERMSIG(status);
+    fflush(NULL); /* what we have printed comes before what it prints */
+    const pid_t pid = child_start(&(child){.command = command});
+    return pid > 0 ? child_wait(pid, NULL) : EXIT_FAILURE;
 }
 
 static bool fill(int fd, const char *path, const char *text, size_t bytes)

@@ -5,13 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Whether PATH has the program. */
-bool tool_exists(const char *program);
-
-/* Runs a command and returns its exit code; *said gets all that it said, in memory of the caller. A
- * signal that would end us ends the command, and then us. */
-int tool_ask(char *const *command, char **said);
-/* The last line of that which is not empty; "nothing" if there is none. */
+/* The last line that is not empty of what subprocess_ask got; "nothing" if there is none. */
 const char *tool_last_line(char *said);
 
 /* Runs a command with our own input and output; returns its exit code. */

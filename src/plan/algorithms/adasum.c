@@ -15,7 +15,6 @@ typedef struct adasum {
     blocks tree;
     const blocks_level *pending; /* the join that waits for COMBINE; NULL: raw */
     plan_buffer lower, upper;    /* where the two parts of a pending chunk are */
-    bool started;                /* sums of this level have been set to 0 */
     bool shares;                 /* some ranks are on the same host and read each other's sums */
 } adasum;
 
@@ -60,8 +59,7 @@ static void dot(adasum *s, const blocks_level *level, plan_operand dst, plan_ope
                 plan_operand theirs)
 {
     unsigned parity = (unsigned)(level - s->tree.level) & 1;
-    unsigned flags = (parity ? PLAN_SUMS_ODD : 0) | (s->started ? 0 : PLAN_SUMS_START);
-    s->started = true;
+    unsigned flags = parity ? PLAN_SUMS_ODD : 0;
     if (level->lower)
         builder_dot(s->b, dst, mine, theirs, flags);
     else
@@ -76,6 +74,15 @@ static void now_pending(adasum *s, const blocks_level *level)
     s->pending = level;
 }
 
+/* The sums of the level after `level`, if this rank's block is joined there. `level` NULL: the first. */
+static void start_sums(adasum *s, const blocks_level *level)
+{
+    const blocks_level *next = level ? level + 1 : s->tree.level;
+    unsigned number = (unsigned)(next - s->tree.level);
+    if (number < s->tree.levels && next->joins)
+        builder_start_sums(s->b, number & 1);
+}
+
 /* Sums the dot products over the joined block. A block that passes only makes sure that its ranks
  * are done with each other's sums, since the next level may use them again. */
 static void weigh(adasum *s, const blocks_level *level)
@@ -85,6 +92,7 @@ static void weigh(adasum *s, const blocks_level *level)
                       (unsigned)(level - s->tree.level) & 1);
     else
         builder_meet_here(s->b, level->first, level->end);
+    start_sums(s, level);
 }
 
 /* ---- Levels by slots ------------------------------------------------------------------------- */
@@ -113,7 +121,6 @@ static void take_by_slots(adasum *s, const blocks_level *level)
 static void level_by_slots(adasum *s, const blocks_level *level)
 {
     builder_loop(s->b, 2, level->most_given);
-    s->started = false;
     if (level->joins) {
         give_by_slots(s, level);
         builder_stage(s->b, 1);
@@ -191,7 +198,6 @@ static void level_by_messages(adasum *s, const blocks_level *level)
         builder_loop(s->b, 2, 0);
     else
         builder_loop_messages(s->b, 2);
-    s->started = false;
     for (uint32_t c = 0; level->joins && c < s->tree.chunks; c++)
         if (blocks_owned(&s->tree, level, c))
             exchange_chunk(s, level, c);
@@ -280,7 +286,6 @@ static void level_mapped(adasum *s, const blocks_level *level)
     bool first = level == s->tree.level;
     builder_loop(s->b, first ? 1 : 2, 0);
     builder_settled(s->b, true);
-    s->started = false;
     for (uint32_t c = 0; level->joins && s->pending && c < s->tree.chunks; c++)
         if (blocks_owns(&s->tree, s->pending, c))
             combine_mapped(s, c);
@@ -300,6 +305,8 @@ static void mapped(adasum *s)
 {
     builder *b = s->b;
     const blocks_level *last = &s->tree.level[s->tree.levels - 1];
+    builder_reached(b, PLAN_IN);
+    builder_reached(b, PLAN_OUT);
     builder_once(b, true);
     for (unsigned k = 0; k < s->tree.levels; k++)
         level_mapped(s, &s->tree.level[k]);
@@ -348,8 +355,9 @@ const char *adasum_across_hosts(builder *b, unsigned block)
     while ((1u << local_levels) < block)
         local_levels++;
     if (!blocks_make(&s.tree, b->ranks, b->rank, chunks))
-        return "out of memory";
+        return plan_no_memory;
     builder_chunks(b, chunks);
+    start_sums(&s, NULL);
     across_hosts(&s, local_levels);
     blocks_free(&s.tree);
     return NULL;
@@ -361,8 +369,9 @@ static const char *on_one_host(builder *b)
     adasum s = {.b = b};
     uint32_t chunks = blocks_chunks(b->ranks);
     if (!blocks_make(&s.tree, b->ranks, b->rank, chunks))
-        return "out of memory";
+        return plan_no_memory;
     builder_chunks(b, chunks);
+    start_sums(&s, NULL);
     if (layout->mapped && !layout->prescaled)
         mapped(&s);
     else

@@ -15,9 +15,8 @@ enum plan_service {
     PLAN_ONE_HOST = 1,    /* reaches peers' memory: all ranks on one host */
     PLAN_PROJECTS = 2,    /* serves layout.adasum, too */
     PLAN_FOR_LATENCY = 4, /* few rounds; may move more than 1.3 times the least bytes */
-    PLAN_EQUAL_PARTS = 8, /* all chunks must be equally long */
     PLAN_ONE_ORDER =
-        16 /* the order of a reduction depends neither on where a chunk lies nor on hosts;
+        8 /* the order of a reduction depends neither on where a chunk lies nor on hosts;
                              others are asked for ranks of which those of a host follow each other */
 };
 
@@ -26,12 +25,13 @@ bool plan_serves(plan_algorithm algorithm, plan_collective collective, unsigned 
 
 plan_author direct_allreduce, direct_allgather, direct_broadcast, direct_alltoall,
     direct_reducescatter, direct_barrier;
-plan_author ring_allreduce, ring_allgather, ring_reducescatter, ring_broadcast;
+plan_author direct_reduce, direct_gather, direct_scatter;
+plan_author ring_allreduce, ring_allgather, ring_reducescatter, ring_broadcast, ring_reduce;
 plan_author doubling_allreduce, doubling_barrier;
 plan_author halving_allreduce;
-plan_author tree_broadcast;
+plan_author tree_broadcast, tree_reduce;
 plan_author bruck_allgather, bruck_alltoall;
-plan_author pairwise_alltoall;
+plan_author pairwise_alltoall, pairwise_gather, pairwise_scatter;
 plan_author adasum_allreduce;
 plan_author hierarchical_allreduce;
 plan_author native_allreduce, native_broadcast;
@@ -39,6 +39,9 @@ plan_author native_allreduce, native_broadcast;
 /* Adasum on several hosts. Blocks of `block` ranks, a power of two, lie on one host each and work by
  * memory; larger blocks are joined by messages. 1: messages only. */
 const char *adasum_across_hosts(builder *b, unsigned block);
+
+/* Rounds until everybody is reached if their number doubles with each. */
+unsigned rounds_of(unsigned ranks);
 
 /* Opens a phase in which messages flow in `rounds` rounds that depend on each other. The rounds
  * become stages, so that pieces follow each other through them; if there are more rounds than a

@@ -5,14 +5,6 @@
  */
 #include "plan/algorithms/algorithms.h"
 
-static unsigned rounds_of(unsigned ranks)
-{
-    unsigned rounds = 0;
-    while ((1u << rounds) < ranks)
-        rounds++;
-    return rounds;
-}
-
 /* Before round k, rank r has the chunks r … r + 2^k − 1. */
 const char *bruck_allgather(builder *b)
 {

@@ -54,7 +54,7 @@ const char *halving_allreduce(builder *b)
     blocks tree;
     uint32_t chunks = blocks_chunks(b->ranks);
     if (!blocks_make(&tree, b->ranks, b->rank, chunks))
-        return "out of memory";
+        return plan_no_memory;
     builder_chunks(b, chunks);
     open_rounds(b, 2 * tree.levels);
     plan_buffer mine = contribution(b, PLAN_OUT, chunks);

@@ -225,7 +225,7 @@ const char *hierarchical_allreduce(builder *b)
     if (!b->plan->layout.host_of)
         return direct_allreduce(b);
     if (!find_hosts(&h))
-        return "out of memory";
+        return plan_no_memory;
     if (h.count == 1) {
         refusal = direct_allreduce(b);
     } else if (b->plan->layout.adasum) {

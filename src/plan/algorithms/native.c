@@ -33,6 +33,8 @@ const char *native_allreduce(builder *b)
 const char *native_broadcast(builder *b)
 {
     const bool has_data = b->rank == b->plan->layout.root;
+    if (b->plan->layout.packed)
+        return "a broadcast is of one tensor";
     builder_chunks(b, 1);
     builder_loop_messages(b, 1);
     if (has_data)

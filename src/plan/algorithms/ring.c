@@ -101,3 +101,25 @@ const char *ring_broadcast(builder *b)
     }
     return NULL;
 }
+
+/* A chain to the root, which comes last: each adds its part to what the one before sends. */
+const char *ring_reduce(builder *b)
+{
+    unsigned rounds = b->ranks - 1, root = b->plan->layout.root;
+    unsigned place = (b->rank + rounds - root) % b->ranks;
+    bool last = place == rounds;
+    builder_chunks(b, 1);
+    open_rounds(b, rounds + 1);
+    plan_buffer held = contribution(b, PLAN_WORK, 1), sum = last ? PLAN_OUT : PLAN_WORK;
+    if (place > 0) {
+        start_round(b, place - 1);
+        builder_recv_reduce(b, before(b), own(b, sum, 0), own(b, held, 0), PLAN_MESSAGE_FIRST);
+        held = sum;
+    }
+    start_round(b, place);
+    if (last)
+        builder_copy(b, own(b, PLAN_OUT, 0), own(b, PLAN_OUT, 0), PLAN_POSTSCALE);
+    else
+        builder_send(b, next(b), own(b, held, 0));
+    return NULL;
+}

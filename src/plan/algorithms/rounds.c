@@ -1,6 +1,14 @@
 /* rounds.c: what the algorithms by messages share. */
 #include "plan/algorithms/algorithms.h"
 
+unsigned rounds_of(unsigned ranks)
+{
+    unsigned rounds = 0;
+    while ((1u << rounds) < ranks)
+        rounds++;
+    return rounds;
+}
+
 void open_rounds(builder *b, unsigned rounds)
 {
     builder_loop_messages(b, rounds <= PLAN_STAGES ? rounds : 1);

@@ -4,6 +4,7 @@
 #include "base/foreign.h"
 #include "net/net.h"
 #include "transport/mpi/load.h"
+#include "transport/registry.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,7 +93,7 @@ static rueda_status find_one_host(const mpi_job *j, config *settings, bool *one_
     os_machine_name(machine, sizeof machine);
     if (!j->plugin->compare(j->world, hash(machine), one_host, limit_ns(settings)))
         return fail_late();
-    if (*one_host && settings->local_size < 0) {
+    if (*one_host) { /* whatever was said: a launcher's nodes may be one machine */
         settings->local_rank = settings->rank;
         settings->local_size = settings->size;
     }
@@ -117,14 +118,15 @@ static rueda_status choose_place(const config *settings, const char *job, char m
     return RUEDA_OK;
 }
 
-/* What the user has said stays. On one host the ranks find each other by the job's name. */
+/* What the user has said stays. The name is a random one: those of mpirun may be the same on two hosts.
+ * On one host the ranks find each other by the job's name. */
 static rueda_status compose(const config *settings, bool one_host, announcement *a)
 {
     char place[NET_TEXT] = "";
     const bool has_key = settings->key.text[0] != '\0' || settings->key_file.text[0] != '\0';
     net_key_make(a->key);
     snprintf(a->job, sizeof a->job, "mpi-%.24s", a->key);
-    if (settings->job.text[0] != '\0')
+    if (settings->job.text[0] != '\0' && config_variable("RUEDA_JOB") != NULL)
         snprintf(a->job, sizeof a->job, "%.63s", settings->job.text);
     net_key_make(a->key);
     if (has_key)
@@ -168,6 +170,13 @@ static rueda_status check_launcher(const config *settings, const void *communica
         (long long)settings->size);
 }
 
+/* Before MPI starts, where it is certain that it will move the data; transports_choose knows the other cases. */
+static rueda_status check_encryption(const config *settings, const void *communicator)
+{
+    return settings->encrypt && communicator == NULL ? transport_fail_encryption(&transport_mpi)
+                                                     : RUEDA_OK;
+}
+
 static rueda_status open_world(mpi_job *j, config *settings, const void *communicator,
                                const kernel_table *kernel)
 {
@@ -186,11 +195,11 @@ static rueda_status open_world(mpi_job *j, config *settings, const void *communi
     return status == RUEDA_OK ? announce(j, settings, one_host) : status;
 }
 
-rueda_status mpi_job_open(config *settings, const void *communicator, const kernel_table *kernel,
-                          const logger *log, mpi_job **job)
+rueda_status mpi_join(const transport_terms *terms, transport_job **job)
 {
+    config *settings = terms->settings;
+    const void *communicator = terms->options->mpi_communicator;
     const char *flavour = NULL;
-    *job = NULL;
     if (communicator == NULL && !is_transport(settings, "mpi") && !is_transport(settings, "auto"))
         return RUEDA_OK;
     const bool asked = communicator != NULL || is_transport(settings, "mpi");
@@ -199,27 +208,29 @@ rueda_status mpi_job_open(config *settings, const void *communicator, const kern
         return RUEDA_OK;
     if (status == RUEDA_OK)
         status = check_launcher(settings, communicator);
+    if (status == RUEDA_OK)
+        status = check_encryption(settings, communicator);
     mpi_job *j = calloc(1, sizeof *j);
     if (j == NULL)
         return status_fail(RUEDA_ERR_MEMORY, "out of memory in rueda_init");
     if (status == RUEDA_OK)
         status = mpi_load(settings, flavour, &j->plugin);
     if (status == RUEDA_OK)
-        status = open_world(j, settings, communicator, kernel);
+        status = open_world(j, settings, communicator, terms->kernel);
     if (status != RUEDA_OK) {
-        mpi_job_close(j, false);
+        mpi_leave((transport_job *)j, false);
         return status;
     }
-    j->moves_data = is_transport(settings, "mpi") || is_transport(settings, "auto");
     const char *library = j->plugin->library();
-    log_line(log, LOG_INFO, "MPI: %.*s", (int)strcspn(library, ",\n"), library);
-    *job = j;
+    log_line(terms->log, LOG_INFO, "MPI: %.*s", (int)strcspn(library, ",\n"), library);
+    *job = (transport_job *)j;
     return RUEDA_OK;
 }
 
-void mpi_job_close(mpi_job *job, bool whole)
+void mpi_leave(transport_job *job, bool whole)
 {
-    if (job != NULL && job->world != NULL)
-        job->plugin->close(job->world, whole);
-    free(job);
+    mpi_job *j = (mpi_job *)job;
+    if (j->world != NULL)
+        j->plugin->close(j->world, whole);
+    free(j);
 }

@@ -7,7 +7,7 @@
  */
 #include "transport/mpi/mpi.h"
 
-#include "transport/transport.h"
+#include "transport/hosts.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,6 @@
 #define PARCELS 4 /* of a stream, on each side */
 #define ALIGN 8
 #define TAIL OS_CACHE_LINE /* behind a received parcel, for the rest of its last word */
-#define SUMS_OF_PEER (2 * (size_t)SEGMENT_SUMS * 4) /* doubles */
 #define CHANNELS_MAX 16
 #define EPOCHS 32 /* sets that had the same number one after the other are told apart so long */
 #define TESTS_AT_ONCE 16 /* of a collective */
@@ -51,43 +50,35 @@ typedef struct mpi_stream {
 } mpi_stream;
 
 typedef struct mpi_channel {
-    transport_channel common;
-    transport_channel *memory; /* the members that share ours */
-    mpi_stream *streams;       /* by member */
-    double *sums;              /* our copies of the sums of members elsewhere */
+    hosts_channel hosts;
+    const mpi_job *job;
     uint32_t number;
     int tag;
     uint32_t flying; /* parcels that are not yet received */
     mpi_ticket collective;
-    transport_peer peers[];
+    mpi_stream streams[]; /* by member */
 } mpi_channel;
-
-static const mpi_job *job_of(const mpi_channel *c)
-{
-    return c->common.group->job->mpi;
-}
 
 static int rank_of(const mpi_channel *c, uint16_t peer)
 {
-    return c->common.group->ranks[peer];
+    return c->hosts.common.members->ranks[peer];
 }
 
 static bool by_memory(const mpi_channel *c, uint16_t peer)
 {
-    return control_is_local(c->common.group->job, c->common.group->ranks[peer]);
+    return hosts_is_here(&c->hosts, peer);
 }
 
 /* The peer would wait for ever. */
 static void give_up(const mpi_channel *c, rueda_status status)
 {
-    const control *job = c->common.group->job;
-    control_abort(job, status, (int)job->rank, status_text());
+    control_fail(c->hosts.common.members->job, status);
 }
 
 static void fail_mpi(const mpi_channel *c, uint16_t peer)
 {
     give_up(c, status_fail(RUEDA_ERR_PEER, "rank %d: MPI reports an error in a message of rank %d",
-                           rank_of(c, c->common.group->index), rank_of(c, peer)));
+                           rank_of(c, c->hosts.common.members->index), rank_of(c, peer)));
 }
 
 /* ---- Open and close -------------------------------------------------------------------------- */
@@ -110,35 +101,26 @@ static void mpi_close(transport_channel *channel)
     mpi_channel *c = (mpi_channel *)channel;
     if (c == NULL)
         return;
-    for (uint16_t i = 0; c->streams != NULL && i < c->common.group->size; i++)
-        close_stream(job_of(c)->plugin, &c->streams[i]);
-    transport_shm.close(c->memory);
-    free(c->streams);
-    free(c->sums);
+    for (uint16_t i = 0; c->hosts.memory != NULL && i < c->hosts.common.members->size; i++)
+        close_stream(c->job->plugin, &c->streams[i]);
+    hosts_close(&c->hosts);
     free(c);
 }
 
-static rueda_status mpi_open(const control_group *group, uint32_t number,
+static rueda_status mpi_open(transport_job *job, const control_members *members, uint32_t number,
                              transport_channel **channel)
 {
-    mpi_channel *c = calloc(1, sizeof *c + group->size * sizeof c->peers[0]);
+    mpi_channel *c = calloc(1, sizeof *c + members->size * sizeof c->streams[0]);
     if (c == NULL)
         return status_fail(RUEDA_ERR_MEMORY, "out of memory for a channel");
-    c->common = (transport_channel){&transport_mpi, group, group->job->segment->header->slot_bytes,
-                                    c->peers};
+    c->job = (const mpi_job *)job;
     c->number = number;
-    c->tag = (int)((group->epoch % EPOCHS * RUEDA_MAX_SETS + group->set) * CHANNELS_MAX + number);
-    c->streams = calloc(group->size, sizeof *c->streams);
-    c->sums = calloc(group->size, SUMS_OF_PEER * sizeof *c->sums);
-    const rueda_status status = transport_shm.open(group, number, &c->memory);
-    if (status != RUEDA_OK || c->streams == NULL || c->sums == NULL) {
-        mpi_close(&c->common);
-        return status_fail(RUEDA_ERR_MEMORY, "out of memory for a channel");
-    }
-    for (uint16_t i = 0; i < group->size; i++)
-        c->peers[i] = by_memory(c, i) ? c->memory->peers[i]
-                                      : (transport_peer){.sums = c->sums + i * SUMS_OF_PEER};
-    *channel = &c->common;
+    c->tag =
+        (int)((members->epoch % EPOCHS * RUEDA_MAX_SETS + members->set) * CHANNELS_MAX + number);
+    const rueda_status status = hosts_open(&c->hosts, &transport_mpi, members, number);
+    if (status != RUEDA_OK)
+        return mpi_close(&c->hosts.common), status;
+    *channel = &c->hosts.common;
     return RUEDA_OK;
 }
 
@@ -159,7 +141,7 @@ static void reap(mpi_channel *c, uint16_t peer)
     mpi_outbox *o = &c->streams[peer].out;
     size_t bytes;
     int done = 1;
-    while (o->count > 0 && (done = job_of(c)->plugin->test(&o->tickets[o->first], &bytes)) == 1) {
+    while (o->count > 0 && (done = c->job->plugin->test(&o->tickets[o->first], &bytes)) == 1) {
         o->first = (o->first + 1) % PARCELS;
         o->count--;
         c->flying--;
@@ -187,19 +169,19 @@ static size_t mpi_send(transport_channel *channel, uint16_t peer, const struct i
 {
     mpi_channel *c = (mpi_channel *)channel;
     if (by_memory(c, peer))
-        return transport_shm.send(c->memory, peer, parts, count);
+        return transport_shm.send(c->hosts.memory, peer, parts, count);
     mpi_outbox *o = &c->streams[peer].out;
     reap(c, peer);
-    const uint32_t slot = (o->first + o->count) % PARCELS;
-    if (o->count == PARCELS || !take_memory(c, &o->memory[slot], PARCEL_BYTES))
+    const uint32_t parcel = (o->first + o->count) % PARCELS;
+    if (o->count == PARCELS || !take_memory(c, &o->memory[parcel], PARCEL_BYTES))
         return 0;
     const size_t shift = o->position % ALIGN;
-    const size_t taken = gather(o->memory[slot], shift, parts, count);
+    const size_t taken = gather(o->memory[parcel], shift, parts, count);
     if (taken == 0)
         return 0;
-    memset(o->memory[slot], 0, shift);
-    if (!job_of(c)->plugin->send(job_of(c)->world, rank_of(c, peer), c->tag, o->memory[slot],
-                                 (int)(shift + taken), &o->tickets[slot])) {
+    memset(o->memory[parcel], 0, shift);
+    if (!c->job->plugin->send(c->job->world, rank_of(c, peer), c->tag, o->memory[parcel],
+                              (int)(shift + taken), &o->tickets[parcel])) {
         fail_mpi(c, peer);
         return 0;
     }
@@ -212,22 +194,22 @@ static size_t mpi_send(transport_channel *channel, uint16_t peer, const struct i
 static bool mpi_flushed(transport_channel *channel)
 {
     mpi_channel *c = (mpi_channel *)channel;
-    for (uint16_t i = 0; c->flying > 0 && i < c->common.group->size; i++)
+    for (uint16_t i = 0; c->flying > 0 && i < c->hosts.common.members->size; i++)
         reap(c, i);
     return c->flying == 0;
 }
 
 /* ---- Receiving ------------------------------------------------------------------------------- */
 
-static bool post(mpi_channel *c, uint16_t peer, uint32_t slot)
+static bool post(mpi_channel *c, uint16_t peer, uint32_t parcel)
 {
     mpi_inbox *in = &c->streams[peer].in;
-    in->here[slot] = false;
-    in->start[slot] = in->end[slot] = 0;
-    if (job_of(c)->plugin->receive(job_of(c)->world, rank_of(c, peer), c->tag, in->memory[slot],
-                                   PARCEL_BYTES, &in->tickets[slot]))
+    in->here[parcel] = false;
+    in->start[parcel] = in->end[parcel] = 0;
+    if (c->job->plugin->receive(c->job->world, rank_of(c, peer), c->tag, in->memory[parcel],
+                                PARCEL_BYTES, &in->tickets[parcel]))
         return true;
-    in->here[slot] = true; /* nothing is under way */
+    in->here[parcel] = true; /* nothing is under way */
     fail_mpi(c, peer);
     return false;
 }
@@ -245,43 +227,43 @@ static bool post_all(mpi_channel *c, uint16_t peer)
 }
 
 /* Whether the parcel has come. */
-static bool arrived(mpi_channel *c, uint16_t peer, uint32_t slot)
+static bool arrived(mpi_channel *c, uint16_t peer, uint32_t parcel)
 {
     mpi_inbox *in = &c->streams[peer].in;
     size_t bytes;
-    if (in->here[slot])
+    if (in->here[parcel])
         return true;
-    const int done = job_of(c)->plugin->test(&in->tickets[slot], &bytes);
+    const int done = c->job->plugin->test(&in->tickets[parcel], &bytes);
     if (done < 0)
         fail_mpi(c, peer);
     if (done != 1)
         return false;
-    in->here[slot] = true;
-    in->start[slot] = in->position % ALIGN;
-    in->end[slot] = bytes;
-    in->position += in->end[slot] - in->start[slot];
+    in->here[parcel] = true;
+    in->start[parcel] = in->position % ALIGN;
+    in->end[parcel] = bytes;
+    in->position += in->end[parcel] - in->start[parcel];
     in->asked = 0;
     return true;
 }
 
-static size_t left_of(const mpi_inbox *in, uint32_t slot)
+static size_t left_of(const mpi_inbox *in, uint32_t parcel)
 {
-    return in->end[slot] - in->start[slot];
+    return in->end[parcel] - in->start[parcel];
 }
 
 /* A word that lies across parcels is made whole: its end goes to its beginning, which stays. */
 static void complete_word(mpi_channel *c, uint16_t peer)
 {
     mpi_inbox *in = &c->streams[peer].in;
-    const uint32_t slot = in->first;
-    for (uint32_t i = 1; i < PARCELS && in->end[slot] % ALIGN != 0; i++) {
-        const uint32_t next = (slot + i) % PARCELS;
+    const uint32_t parcel = in->first;
+    for (uint32_t i = 1; i < PARCELS && in->end[parcel] % ALIGN != 0; i++) {
+        const uint32_t next = (parcel + i) % PARCELS;
         if (!arrived(c, peer, next))
             return;
-        const size_t missing = ALIGN - in->end[slot] % ALIGN, there = left_of(in, next);
+        const size_t missing = ALIGN - in->end[parcel] % ALIGN, there = left_of(in, next);
         const size_t bytes = there < missing ? there : missing;
-        memcpy(in->memory[slot] + in->end[slot], in->memory[next] + in->start[next], bytes);
-        in->end[slot] += bytes;
+        memcpy(in->memory[parcel] + in->end[parcel], in->memory[next] + in->start[next], bytes);
+        in->end[parcel] += bytes;
         in->start[next] += bytes;
     }
 }
@@ -289,9 +271,9 @@ static void complete_word(mpi_channel *c, uint16_t peer)
 static void advance(mpi_channel *c, uint16_t peer)
 {
     mpi_inbox *in = &c->streams[peer].in;
-    const uint32_t slot = in->first;
-    in->first = (slot + 1) % PARCELS;
-    post(c, peer, slot);
+    const uint32_t parcel = in->first;
+    in->first = (parcel + 1) % PARCELS;
+    post(c, peer, parcel);
 }
 
 /* Bytes that can be read at once. */
@@ -315,7 +297,7 @@ static size_t mpi_peek(transport_channel *channel, uint16_t peer, const void **d
     mpi_channel *c = (mpi_channel *)channel;
     const uint8_t *at = NULL;
     if (by_memory(c, peer))
-        return transport_shm.peek(c->memory, peer, data);
+        return transport_shm.peek(c->hosts.memory, peer, data);
     const size_t bytes = look(c, peer, &at);
     *data = at;
     return bytes;
@@ -327,7 +309,7 @@ static void mpi_consume(transport_channel *channel, uint16_t peer, size_t bytes)
     mpi_channel *c = (mpi_channel *)channel;
     mpi_inbox *in = &c->streams[peer].in;
     if (by_memory(c, peer)) {
-        transport_shm.consume(c->memory, peer, bytes);
+        transport_shm.consume(c->hosts.memory, peer, bytes);
         return;
     }
     in->start[in->first] += bytes;
@@ -340,7 +322,7 @@ static size_t mpi_receive(transport_channel *channel, uint16_t peer, void *to, s
     mpi_channel *c = (mpi_channel *)channel;
     const uint8_t *at = NULL;
     if (by_memory(c, peer))
-        return transport_shm.receive(c->memory, peer, to, bytes);
+        return transport_shm.receive(c->hosts.memory, peer, to, bytes);
     size_t taken = look(c, peer, &at);
     taken = taken < bytes ? taken : bytes;
     if (taken == 0)
@@ -369,7 +351,7 @@ static rueda_status fail_collective(void)
 static rueda_status mpi_collect(transport_channel *channel, const transport_collective *what)
 {
     mpi_channel *c = (mpi_channel *)channel;
-    const mpi_job *j = job_of(c);
+    const mpi_job *j = c->job;
     const bool started =
         what->spreads ? j->plugin->spread(j->world, c->number, what->out,
                                           what->count * rueda_dtype_bytes(what->dtype),
@@ -383,20 +365,27 @@ static rueda_status mpi_collect(transport_channel *channel, const transport_coll
 static rueda_status mpi_collected(transport_channel *channel, bool *done)
 {
     mpi_channel *c = (mpi_channel *)channel;
-    const mpi_job *j = job_of(c);
+    const mpi_job *j = c->job;
     int result = 0;
     for (int i = 0; i < TESTS_AT_ONCE && result == 0; i++)
         result = j->plugin->test_lane(j->world, c->number, &c->collective);
+    if (result < 0)
+        return fail_collective();
     *done = result == 1;
-    return result < 0 ? fail_collective() : RUEDA_OK;
+    return RUEDA_OK;
 }
 
-static void mpi_attend(const control *job)
+static void mpi_attend(transport_job *job)
 {
-    job->mpi->plugin->poll(job->mpi->world);
+    const mpi_job *j = (const mpi_job *)job;
+    j->plugin->poll(j->world);
 }
 
 const transport_table transport_mpi = {.name = "mpi",
+                                       .between_hosts = true,
+                                       .by_mpirun = true,
+                                       .join = mpi_join,
+                                       .leave = mpi_leave,
                                        .open = mpi_open,
                                        .close = mpi_close,
                                        .send = mpi_send,

@@ -6,24 +6,22 @@
 #ifndef RUEDA_TRANSPORT_MPI_H
 #define RUEDA_TRANSPORT_MPI_H
 
-#include "base/config.h"
-#include "kernel/kernel.h"
-#include "observe/log.h"
 #include "transport/mpi/plugin.h"
+#include "transport/transport.h"
 
+/* A transport_job, for everybody else. */
 typedef struct mpi_job {
     const mpi_plugin *plugin;
     mpi_world *world;
-    bool moves_data; /* between ranks that share no memory */
 } mpi_job;
+
+extern const transport_table transport_mpi;
 
 /* Where MPI is wanted (RUEDA_TRANSPORT=mpi, a communicator, or ranks that mpirun started on several hosts
  * and for which there is a plug-in): joins the others and fills in rank, size, job, key and meeting place
- * of the settings. Otherwise *job is NULL and nothing changes. All ranks call it; it blocks until they
- * have. ERR_CONFIG: no MPI, or not one. ERR_TIMEOUT: some did not come. */
-rueda_status mpi_job_open(config *settings, const void *communicator, const kernel_table *kernel,
-                          const logger *log, mpi_job **job);
-/* After all channels. NULL is allowed. `whole`: the job is not broken. */
-void mpi_job_close(mpi_job *job, bool whole);
+ * of the settings. Otherwise nothing changes. All ranks call it; it blocks until they have. ERR_CONFIG: no
+ * MPI, or not one. ERR_TIMEOUT: some did not come. */
+rueda_status mpi_join(const transport_terms *terms, transport_job **job);
+void mpi_leave(transport_job *job, bool whole);
 
 #endif

@@ -12,22 +12,27 @@ typedef struct shm_channel {
     transport_peer peers[];
 } shm_channel;
 
-static rueda_status shm_open(const control_group *group, uint32_t number,
+static rueda_status shm_open(transport_job *job, const control_members *members, uint32_t number,
                              transport_channel **channel)
 {
-    shm_channel *c = calloc(1, sizeof *c + group->size * sizeof c->peers[0]);
+    (void)job;
+    shm_channel *c = calloc(1, sizeof *c + members->size * sizeof c->peers[0]);
     if (c == NULL)
         return status_fail(RUEDA_ERR_MEMORY, "out of memory for a channel");
-    const segment *s = group->job->segment;
+    const segment *s = members->job->segment;
     c->number = number;
-    for (uint16_t i = 0; i < group->size; i++) {
-        const uint32_t rank = group->ranks[i];
-        c->peers[i] = (transport_peer){segment_flag_at(s, rank, group->set, number),
-                                       segment_slots_at(s, rank, group->set, number),
-                                       segment_sums_at(s, rank, group->set, number),
-                                       segment_addresses_at(s, rank, group->set, number)};
+    for (uint16_t i = 0; i < members->size; i++) {
+        const uint32_t rank = members->ranks[i];
+        c->peers[i] = (transport_peer){segment_flag_at(s, rank, members->set, number),
+                                       segment_slots_at(s, rank, members->set, number),
+                                       segment_sums_at(s, rank, members->set, number),
+                                       segment_addresses_at(s, rank, members->set, number)};
     }
-    c->common = (transport_channel){&transport_shm, group, s->header->slot_bytes, c->peers};
+    c->common = (transport_channel){.table = &transport_shm,
+                                    .members = members,
+                                    .base = s->base,
+                                    .slot_bytes = s->header->slot_bytes,
+                                    .peers = c->peers};
     *channel = &c->common;
     return RUEDA_OK;
 }
@@ -39,7 +44,7 @@ static void shm_close(transport_channel *channel)
 
 static segment_ring *ring_between(transport_channel *channel, uint16_t writer, uint16_t reader)
 {
-    const control_group *g = channel->group;
+    const control_members *g = channel->members;
     return segment_ring_at(g->job->segment, g->ranks[writer], g->set,
                            ((shm_channel *)channel)->number, g->ranks[reader]);
 }
@@ -48,13 +53,13 @@ static segment_ring *ring_between(transport_channel *channel, uint16_t writer, u
  * of memory ends the job: the peer would wait for ever. */
 static bool commit_once(shm_channel *c)
 {
-    const control_group *g = c->common.group;
+    const control_members *g = c->common.members;
     const uint32_t rank = g->ranks[g->index];
     if (c->committed)
         return true;
     const rueda_status status = segment_commit_rings(g->job->segment, rank, g->set, c->number);
     if (status != RUEDA_OK)
-        control_abort(g->job, status, (int)rank, status_text());
+        control_fail(g->job, status);
     c->committed = status == RUEDA_OK;
     return c->committed;
 }
@@ -78,7 +83,7 @@ static size_t shm_send(transport_channel *channel, uint16_t peer, const struct i
 {
     if (!commit_once((shm_channel *)channel))
         return 0;
-    segment_ring *ring = ring_between(channel, channel->group->index, peer);
+    segment_ring *ring = ring_between(channel, channel->members->index, peer);
     const uint64_t written = atomic_load_explicit(&ring->written, memory_order_relaxed);
     const uint64_t consumed = atomic_load_explicit(&ring->consumed, memory_order_acquire);
     const size_t room = SEGMENT_RING_BYTES - (size_t)(written - consumed);
@@ -92,13 +97,13 @@ static size_t shm_send(transport_channel *channel, uint16_t peer, const struct i
     if (taken == 0)
         return 0;
     atomic_store_explicit(&ring->written, written + taken, memory_order_release);
-    control_notify_rank(channel->group->job, channel->group->ranks[peer]);
+    control_notify_rank(channel->members->job, channel->members->ranks[peer]);
     return taken;
 }
 
 static size_t shm_peek(transport_channel *channel, uint16_t peer, const void **data)
 {
-    segment_ring *ring = ring_between(channel, peer, channel->group->index);
+    segment_ring *ring = ring_between(channel, peer, channel->members->index);
     const uint64_t written = atomic_load_explicit(&ring->written, memory_order_acquire);
     const uint64_t consumed = atomic_load_explicit(&ring->consumed, memory_order_relaxed);
     const size_t start = (size_t)(consumed % SEGMENT_RING_BYTES);
@@ -108,10 +113,10 @@ static size_t shm_peek(transport_channel *channel, uint16_t peer, const void **d
 
 static void shm_consume(transport_channel *channel, uint16_t peer, size_t bytes)
 {
-    segment_ring *ring = ring_between(channel, peer, channel->group->index);
+    segment_ring *ring = ring_between(channel, peer, channel->members->index);
     const uint64_t consumed = atomic_load_explicit(&ring->consumed, memory_order_relaxed);
     atomic_store_explicit(&ring->consumed, consumed + bytes, memory_order_release);
-    control_notify_rank(channel->group->job, channel->group->ranks[peer]);
+    control_notify_rank(channel->members->job, channel->members->ranks[peer]);
 }
 
 static size_t shm_receive(transport_channel *channel, uint16_t peer, void *to, size_t bytes)
@@ -134,6 +139,7 @@ static bool shm_ended(transport_channel *channel, uint16_t peer)
 }
 
 const transport_table transport_shm = {.name = "shm",
+                                       .encrypts = true, /* nothing leaves the host */
                                        .open = shm_open,
                                        .close = shm_close,
                                        .send = shm_send,

@@ -4,77 +4,72 @@
  * Sending goes from the caller's memory straight to the socket. Receiving goes straight to the caller's
  * memory where it only copies, and through a buffer that stays in a core's cache where it reduces.
  */
-#include "transport/transport.h"
+#include "transport/hosts.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define BUFFER_BYTES (256 * 1024)
 #define ALIGN 8
-#define SUMS_OF_PEER (2 * (size_t)SEGMENT_SUMS * 4) /* doubles */
 
 typedef struct tcp_stream {
-    network_stream *link;
+    mesh_stream *link;
     uint8_t *buffer;   /* BUFFER_BYTES + ALIGN, taken with the first peek */
     size_t start, end; /* what has come and is not consumed */
     uint64_t position; /* in the stream, of the byte at `start` */
 } tcp_stream;
 
 typedef struct tcp_channel {
-    transport_channel common;
-    transport_channel *memory; /* our host's members */
-    tcp_stream *streams;       /* by member; link NULL: on our host */
-    double *sums;              /* our copies of the sums of members on other hosts */
-    transport_peer peers[];
+    hosts_channel hosts;
+    tcp_stream streams[]; /* by member; link NULL: on our host */
 } tcp_channel;
+
+extern const transport_table transport_tcp;
 
 static void tcp_close(transport_channel *channel)
 {
     tcp_channel *c = (tcp_channel *)channel;
     if (c == NULL)
         return;
-    for (uint16_t i = 0; c->streams != NULL && i < c->common.group->size; i++) {
-        network_stream_close(c->streams[i].link);
+    for (uint16_t i = 0; c->hosts.memory != NULL && i < c->hosts.common.members->size; i++) {
+        mesh_stream_close(c->streams[i].link);
         free(c->streams[i].buffer);
     }
-    transport_shm.close(c->memory);
-    free(c->streams);
-    free(c->sums);
+    hosts_close(&c->hosts);
     free(c);
 }
 
-static bool open_streams(tcp_channel *c, uint32_t number)
+static rueda_status open_streams(tcp_channel *c, const control_members *g, uint32_t number)
 {
-    const control_group *g = c->common.group;
-    bool complete = true;
     for (uint16_t i = 0; i < g->size; i++) {
-        c->peers[i] = c->memory->peers[i];
-        if (control_is_local(g->job, g->ranks[i]))
+        if (hosts_is_here(&c->hosts, i))
             continue;
-        c->peers[i] = (transport_peer){.sums = c->sums + i * SUMS_OF_PEER};
         c->streams[i].link =
-            network_stream_open(g->job->network, g->set, g->epoch, number, g->ranks[i]);
-        complete = complete && c->streams[i].link != NULL;
+            mesh_stream_open(g->job->mesh, &(mesh_purpose){.role = BOOT_DATA,
+                                                           .peer = g->ranks[i],
+                                                           .set = g->set,
+                                                           .channel = number,
+                                                           .epoch = g->epoch,
+                                                           .number = MESH_NO_NUMBER});
+        if (c->streams[i].link == NULL)
+            return status_fail(RUEDA_ERR_MEMORY, "out of memory for a channel");
     }
-    return complete;
+    return RUEDA_OK;
 }
 
-static rueda_status tcp_open(const control_group *group, uint32_t number,
+static rueda_status tcp_open(transport_job *job, const control_members *members, uint32_t number,
                              transport_channel **channel)
 {
-    tcp_channel *c = calloc(1, sizeof *c + group->size * sizeof c->peers[0]);
+    (void)job;
+    tcp_channel *c = calloc(1, sizeof *c + members->size * sizeof c->streams[0]);
     if (c == NULL)
         return status_fail(RUEDA_ERR_MEMORY, "out of memory for a channel");
-    c->common = (transport_channel){&transport_tcp, group, group->job->segment->header->slot_bytes,
-                                    c->peers};
-    c->streams = calloc(group->size, sizeof *c->streams);
-    c->sums = calloc(group->size, SUMS_OF_PEER * sizeof *c->sums);
-    const rueda_status status = transport_shm.open(group, number, &c->memory);
-    if (status != RUEDA_OK || c->streams == NULL || c->sums == NULL || !open_streams(c, number)) {
-        tcp_close(&c->common);
-        return status_fail(RUEDA_ERR_MEMORY, "out of memory for a channel");
-    }
-    *channel = &c->common;
+    rueda_status status = hosts_open(&c->hosts, &transport_tcp, members, number);
+    if (status == RUEDA_OK)
+        status = open_streams(c, members, number);
+    if (status != RUEDA_OK)
+        return tcp_close(&c->hosts.common), status;
+    *channel = &c->hosts.common;
     return RUEDA_OK;
 }
 
@@ -82,22 +77,22 @@ static size_t tcp_send(transport_channel *channel, uint16_t peer, const struct i
                        int count)
 {
     tcp_channel *c = (tcp_channel *)channel;
-    network_stream *stream = c->streams[peer].link;
+    mesh_stream *stream = c->streams[peer].link;
     if (stream == NULL)
-        return transport_shm.send(c->memory, peer, parts, count);
-    net_link *link = network_stream_link(stream);
+        return transport_shm.send(c->hosts.memory, peer, parts, count);
+    net_link *link = mesh_stream_link(stream);
     const ssize_t sent = link == NULL ? 0 : net_link_send(link, parts, count);
     if (sent < 0)
-        network_stream_broke(stream);
+        mesh_stream_broke(stream);
     return sent < 0 ? 0 : (size_t)sent;
 }
 
 static size_t read_link(tcp_stream *s, void *to, size_t bytes)
 {
-    net_link *link = network_stream_link(s->link);
+    net_link *link = mesh_stream_link(s->link);
     const ssize_t got = link == NULL ? 0 : net_link_receive(link, to, bytes);
     if (got < 0)
-        network_stream_broke(s->link);
+        mesh_stream_broke(s->link);
     return got < 0 ? 0 : (size_t)got;
 }
 
@@ -117,13 +112,12 @@ static size_t tcp_peek(transport_channel *channel, uint16_t peer, const void **d
     tcp_channel *c = (tcp_channel *)channel;
     tcp_stream *s = &c->streams[peer];
     if (s->link == NULL)
-        return transport_shm.peek(c->memory, peer, data);
+        return transport_shm.peek(c->hosts.memory, peer, data);
     if (s->buffer == NULL)
         s->buffer = aligned_alloc(OS_CACHE_LINE, BUFFER_BYTES + OS_CACHE_LINE);
     if (s->buffer == NULL) {
-        status_fail(RUEDA_ERR_MEMORY, "no %d bytes to receive into", BUFFER_BYTES);
-        control_abort(c->common.group->job, RUEDA_ERR_MEMORY, (int)c->common.group->job->rank,
-                      status_text());
+        control_fail(c->hosts.common.members->job,
+                     status_fail(RUEDA_ERR_MEMORY, "no %d bytes to receive into", BUFFER_BYTES));
         return 0;
     }
     if (s->end - s->start < ALIGN) {
@@ -139,7 +133,7 @@ static void tcp_consume(transport_channel *channel, uint16_t peer, size_t bytes)
     tcp_channel *c = (tcp_channel *)channel;
     tcp_stream *s = &c->streams[peer];
     if (s->link == NULL) {
-        transport_shm.consume(c->memory, peer, bytes);
+        transport_shm.consume(c->hosts.memory, peer, bytes);
         return;
     }
     s->start += bytes;
@@ -151,7 +145,7 @@ static size_t tcp_receive(transport_channel *channel, uint16_t peer, void *to, s
     tcp_channel *c = (tcp_channel *)channel;
     tcp_stream *s = &c->streams[peer];
     if (s->link == NULL)
-        return transport_shm.receive(c->memory, peer, to, bytes);
+        return transport_shm.receive(c->hosts.memory, peer, to, bytes);
     const size_t here = s->end - s->start;
     size_t taken = here < bytes ? here : bytes;
     if (taken > 0) {
@@ -167,11 +161,13 @@ static size_t tcp_receive(transport_channel *channel, uint16_t peer, void *to, s
 static bool tcp_ended(transport_channel *channel, uint16_t peer)
 {
     const tcp_channel *c = (tcp_channel *)channel;
-    const network_stream *stream = c->streams[peer].link;
-    return stream == NULL || network_stream_ended(stream);
+    const mesh_stream *stream = c->streams[peer].link;
+    return stream == NULL || mesh_stream_ended(stream);
 }
 
 const transport_table transport_tcp = {.name = "tcp",
+                                       .between_hosts = true,
+                                       .encrypts = true,
                                        .open = tcp_open,
                                        .close = tcp_close,
                                        .send = tcp_send,

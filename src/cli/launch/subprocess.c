@@ -1,5 +1,9 @@
 /* subprocess.c: see subprocess.h. */
-#include "cli/job_file/subprocess.h"
+#include "cli/launch/subprocess.h"
+
+#include "base/os.h"
+#include "cli/launch/bytes.h"
+#include "cli/launch/child.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,17 +11,11 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#define EXIT_NOT_FOUND 127
-#define EXIT_SIGNAL 128
-
 typedef struct reading {
-    int fd;
+    int fd; /* what it says; or, if nobody listens, the process itself */
     subprocess_listener *listener;
     void *context;
     size_t used;
@@ -36,6 +34,8 @@ static void end_line(reading *r)
 static bool read_some(reading *r)
 {
     char bytes[4096];
+    if (r->listener == NULL)
+        return false;
     const ssize_t count = read(r->fd, bytes, sizeof bytes);
     for (ssize_t i = 0; i < count; i++) {
         if (bytes[i] == '\n' || bytes[i] == '\r')
@@ -48,21 +48,13 @@ static bool read_some(reading *r)
     return count > 0 || (count < 0 && errno == EINTR);
 }
 
-/* Its own group, so that what it starts can be ended with it. Python's variables are about the user's
- * Python, not about the one that runs here. */
-static _Noreturn void become(char *const *command, int output, const sigset_t *mask)
+/* Python's variables are about the user's Python, not about the one that runs here. A group of its own is not
+ * the terminal's, and may write there all the same. */
+static bool forget_python(void *unused)
 {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    setpgid(0, 0);
-    unsetenv("PYTHONHOME");
-    unsetenv("PYTHONPATH");
-    const int null = open("/dev/null", O_RDONLY);
-    if (null >= 0 && dup2(null, STDIN_FILENO) >= 0 && dup2(output, STDOUT_FILENO) >= 0 &&
-        dup2(output, STDERR_FILENO) >= 0) {
-        sigprocmask(SIG_SETMASK, mask, NULL);
-        execvp(command[0], command);
-    }
-    _exit(EXIT_NOT_FOUND);
+    (void)unused;
+    signal(SIGTTOU, SIG_IGN);
+    return unsetenv("PYTHONHOME") == 0 && unsetenv("PYTHONPATH") == 0;
 }
 
 /* Reads until the end of the output; returns the signal that came meanwhile, or 0. */
@@ -70,7 +62,7 @@ static int attend(reading *r, int signals, pid_t pid)
 {
     int caught = 0;
     struct pollfd polls[] = {{r->fd, POLLIN, 0}, {signals, POLLIN, 0}};
-    for (bool more = true; more;) {
+    for (bool more = r->fd >= 0; more;) {
         if (poll(polls, 2, -1) < 0)
             continue;
         struct signalfd_siginfo info;
@@ -84,31 +76,33 @@ static int attend(reading *r, int signals, pid_t pid)
     return caught;
 }
 
-static int exit_code_of(pid_t pid)
-{
-    int status = 0;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_SIGNAL + WTERMSIG(status);
-}
-
+/* Its own group, so that what it starts can be ended with it. */
 static int run_watched(char *const *command, reading *r, int signals, const sigset_t *mask,
                        int *caught)
 {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0)
+    int ends[2] = {-1, -1};
+    if (r->listener != NULL && pipe2(ends, O_CLOEXEC) != 0)
         return EXIT_FAILURE;
-    const pid_t pid = fork();
-    if (pid == 0)
-        become(command, ends[1], mask);
-    close(ends[1]);
+    const pid_t pid = child_start(&(child){.command = command,
+                                           .input = CHILD_NOTHING,
+                                           .output = r->listener != NULL ? ends[1] : 0,
+                                           .errors = r->listener != NULL ? ends[1] : 0,
+                                           .place = CHILD_OWN_GROUP,
+                                           .death_signal = SIGKILL,
+                                           .mask = mask,
+                                           .prepare = forget_python});
+    if (ends[1] >= 0)
+        close(ends[1]);
+    r->fd = r->listener != NULL || pid < 0 ? ends[0] : os_process_open(pid);
     int code = EXIT_FAILURE;
     if (pid > 0) {
-        r->fd = ends[0];
+        setpgid(pid,
+                pid); /* as the child does: whoever is first, the group is there for a signal */
         *caught = attend(r, signals, pid);
-        code = exit_code_of(pid);
+        code = child_wait(pid, NULL);
     }
-    close(ends[0]);
+    if (r->fd >= 0)
+        close(r->fd);
     return code;
 }
 
@@ -127,5 +121,23 @@ int subprocess_run(char *const *command, subprocess_listener *listener, void *co
     if (signals >= 0)
         close(signals);
     sigprocmask(SIG_SETMASK, &mask, NULL);
+    return code;
+}
+
+static void keep_line(void *context, const char *line)
+{
+    bytes_add_text(context, line);
+    bytes_add_text(context, "\n");
+}
+
+int subprocess_ask(char *const *command, char **said)
+{
+    bytes all = {0};
+    int caught;
+    const int code = subprocess_run(command, keep_line, &all, &caught);
+    if (caught != 0)
+        raise(caught);
+    bytes_add(&all, "", 1);
+    *said = bytes_first(&all);
     return code;
 }

@@ -1,0 +1,171 @@
+/* share.c: the ranks of a host share a segment, and the bells by which they wake each other. The lowest of
+ * them makes all and hands it to the others. */
+#include "boot/boot.h"
+#include "boot/handover.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/* Who shares with us, and what is handed over: the segment, and a bell for each of them in ascending
+ * order. */
+typedef struct sharing {
+    const config *settings;
+    const boot_identity *who;
+    boot_meeting *meeting;
+    bool *local; /* by rank */
+    int count, giver;
+    int *fds;
+    int fd_count;
+} sharing;
+
+static rueda_status fail_memory(const boot_identity *who)
+{
+    return status_fail(RUEDA_ERR_MEMORY, "rank %d: out of memory in rueda_init", who->rank);
+}
+
+/* ---- Bells ----------------------------------------------------------------------------------- */
+
+void boot_bells_close(boot_meeting *m)
+{
+    for (int r = 0; m->bells != NULL && r < m->bell_count; r++) {
+        if (m->bells[r] >= 0)
+            close(m->bells[r]);
+    }
+    free(m->bells);
+    m->bells = NULL;
+}
+
+static rueda_status make_bells(sharing *s)
+{
+    for (int i = 1; i < s->fd_count; i++) {
+        s->fds[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (s->fds[i] < 0)
+            return status_fail_errno(RUEDA_ERR_SYSTEM,
+                                     "rank %d cannot make the bells of the %d ranks of its host; "
+                                     "raise `ulimit -n`",
+                                     s->who->rank, s->count);
+    }
+    return RUEDA_OK;
+}
+
+/* From now on they are the meeting's. */
+static void hang_bells(sharing *s)
+{
+    int next = 1;
+    for (int r = 0; r < s->who->size && s->fd_count > 1; r++) {
+        if (!s->local[r])
+            continue;
+        s->meeting->bells[r] = s->fds[next];
+        s->fds[next++] = -1;
+    }
+}
+
+/* ---- Who and what ---------------------------------------------------------------------------- */
+
+static void find_sharers(sharing *s)
+{
+    const boot_identity *who = s->who;
+    for (int r = who->size - 1; r >= 0; r--) {
+        s->local[r] = r == who->rank || (who->shares_memory && boot_is_local(s->meeting, who, r));
+        s->count += s->local[r];
+        s->giver = s->local[r] ? r : s->giver;
+    }
+}
+
+static void end_sharing(sharing *s)
+{
+    for (int i = 0; s->fds != NULL && i < s->fd_count; i++) {
+        if (s->fds[i] >= 0)
+            close(s->fds[i]);
+    }
+    free(s->fds);
+    free(s->local);
+}
+
+/* Bells are for ranks that sleep in a poll over their sockets. */
+static rueda_status begin_sharing(sharing *s)
+{
+    boot_meeting *m = s->meeting;
+    const size_t size = (size_t)s->who->size;
+    s->local = calloc(size, sizeof *s->local);
+    if (s->local == NULL)
+        return fail_memory(s->who);
+    find_sharers(s);
+    s->fd_count = m->places != NULL ? 1 + s->count : 1;
+    s->fds = malloc((size_t)s->fd_count * sizeof *s->fds);
+    m->bells = m->places != NULL ? malloc(size * sizeof *m->bells) : NULL;
+    if (s->fds == NULL || (m->bells == NULL && m->places != NULL)) {
+        s->fd_count = 0;
+        return fail_memory(s->who);
+    }
+    memset(s->fds, -1, (size_t)s->fd_count * sizeof *s->fds);
+    if (m->bells != NULL) {
+        memset(m->bells, -1, size * sizeof *m->bells);
+        m->bell_count = (int)size;
+    }
+    return RUEDA_OK;
+}
+
+/* ---- Handing over ---------------------------------------------------------------------------- */
+
+static rueda_status give(sharing *s, const handover *h, uint64_t generation, const logger *log,
+                         segment *made)
+{
+    rueda_status status = segment_create(made, s->settings, (uint32_t)s->who->size, generation);
+    if (status == RUEDA_OK)
+        status = make_bells(s);
+    if (status != RUEDA_OK || s->count == 1)
+        return status;
+    s->fds[0] = made->fd;
+    s->local[s->giver] = false; /* takes nothing */
+    status = handover_give(h, s->local, s->who->size,
+                           &(handover_gift){.fds = s->fds, .fd_count = s->fd_count}, log);
+    s->local[s->giver] = true;
+    s->fds[0] = -1; /* stays the segment's */
+    return status;
+}
+
+static rueda_status take(const sharing *s, const handover *h, segment *made)
+{
+    handover_gift gift = {.fds = s->fds, .fd_count = s->fd_count};
+    const rueda_status status = handover_take(h, s->who->rank, s->who->size, &gift);
+    if (status != RUEDA_OK) {
+        memset(s->fds, -1, (size_t)s->fd_count * sizeof *s->fds);
+        return status;
+    }
+    const int fd = s->fds[0];
+    s->fds[0] = -1;
+    return segment_attach(made, fd);
+}
+
+/* What the others need to know of this rank. */
+static void announce(const segment *s, const config *settings, const boot_identity *who)
+{
+    segment_rank *me = segment_rank_at(s, (uint32_t)who->rank);
+    me->pid = (int32_t)getpid();
+    me->process_space = os_process_space();
+    me->settings = *settings;
+    me->settings.key = (config_text){""};
+    os_cpus_allowed(&me->cpus);
+    atomic_store(&me->state, SEGMENT_HERE);
+}
+
+rueda_status share_memory(const config *settings, const boot_identity *who, uint64_t generation,
+                          boot_meeting *m, const logger *log, segment *s)
+{
+    sharing all = {.settings = settings, .who = who, .meeting = m};
+    rueda_status status = begin_sharing(&all);
+    const handover h = {settings, {&m->identity, "memory", all.giver}, m->there};
+    if (status == RUEDA_OK)
+        status = who->rank == all.giver ? give(&all, &h, generation, log, s) : take(&all, &h, s);
+    if (status == RUEDA_OK)
+        hang_bells(&all);
+    if (status == RUEDA_OK)
+        status = segment_commit_set(s, (uint32_t)who->rank, 0);
+    if (status == RUEDA_OK)
+        announce(s, settings, who);
+    end_sharing(&all);
+    return status;
+}
