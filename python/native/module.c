@@ -12,16 +12,30 @@ native *native_state(PyObject *module)
     return PyModule_GetState(module);
 }
 
-PyObject *native_raise(native *state, rueda_status status)
+PyObject *native_raise_text(native *state, rueda_status status, const char *text)
 {
+    PyObject *sentence = PyUnicode_FromString(*text == '\0' ? rueda_status_sentence(status) : text);
+    /* Ctrl-C comes first: it is often why the operation failed, and the interpreter cannot show an error
+     * that it interrupts */
+    if (sentence == NULL || PyErr_CheckSignals() != 0) {
+        Py_XDECREF(sentence);
+        return NULL;
+    }
     PyObject *kind = status == RUEDA_ERR_ARGUMENT || status == RUEDA_ERR_DUPLICATE
                          ? PyExc_ValueError
                      : status == RUEDA_ERR_STATE  ? state->state_error
                      : status == RUEDA_ERR_MEMORY ? PyExc_MemoryError
                                                   : state->error;
-    const char *text = rueda_error();
-    PyErr_SetString(kind, *text == '\0' ? rueda_status_sentence(status) : text);
+    PyErr_SetObject(kind, sentence);
+    Py_DECREF(sentence);
     return NULL;
+}
+
+PyObject *native_raise(native *state, rueda_status status)
+{
+    if (status == RUEDA_ERR_INTERRUPTED && PyErr_Occurred())
+        return NULL;
+    return native_raise_text(state, status, rueda_error());
 }
 
 bool native_open(native *state)
@@ -50,10 +64,17 @@ typedef struct first_sets {
     int32_t sizes[MAX_FIRST_SETS];
 } first_sets;
 
+/* Room for so many elements; none is no failure. NULL with an exception, also where the count has failed. */
+static void *new_array(Py_ssize_t count, size_t element_bytes)
+{
+    void *array = count < 0 ? NULL : PyMem_Malloc(((size_t)count + 1) * element_bytes);
+    return array != NULL || PyErr_Occurred() ? array : PyErr_NoMemory();
+}
+
 static int32_t *read_ranks(PyObject *list, int32_t *count)
 {
     const Py_ssize_t size = PyList_Size(list);
-    int32_t *ranks = size < 0 ? NULL : PyMem_Malloc(((size_t)size + 1) * sizeof *ranks);
+    int32_t *ranks = new_array(size, sizeof *ranks);
     for (Py_ssize_t i = 0; i < size && ranks != NULL; i++)
         ranks[i] = (int32_t)PyLong_AsLong(PyList_GetItem(list, i));
     *count = (int32_t)size;
@@ -64,6 +85,16 @@ static int32_t *read_ranks(PyObject *list, int32_t *count)
     return ranks;
 }
 
+/* Asked while rueda_init, or a function for process sets, blocks without the interpreter's lock. */
+static int is_interrupted(void *unused)
+{
+    (void)unused;
+    const PyGILState_STATE lock = PyGILState_Ensure();
+    const int interrupted = PyErr_CheckSignals() != 0;
+    PyGILState_Release(lock);
+    return interrupted;
+}
+
 static rueda_status run_init(const first_sets *sets, int32_t count, const void *communicator)
 {
     rueda_status status;
@@ -71,7 +102,8 @@ static rueda_status run_init(const first_sets *sets, int32_t count, const void *
                                         .set_count = count,
                                         .set_ranks = (const int32_t *const *)sets->ranks,
                                         .set_sizes = sets->sizes,
-                                        .mpi_communicator = communicator};
+                                        .mpi_communicator = communicator,
+                                        .interrupted = is_interrupted};
     Py_BEGIN_ALLOW_THREADS
     status = rueda_init(&options);
     Py_END_ALLOW_THREADS
@@ -152,6 +184,14 @@ static PyObject *py_generation(PyObject *module, PyObject *unused)
     return PyLong_FromUnsignedLong(native_state(module)->generation);
 }
 
+/* A rank that had no data took no part in what the others agreed on, and begins anew: so all do. */
+static PyObject *py_count_join(PyObject *module, PyObject *unused)
+{
+    (void)unused;
+    native_state(module)->generation++;
+    Py_RETURN_NONE;
+}
+
 static PyObject *py_version(PyObject *module, PyObject *unused)
 {
     (void)module;
@@ -217,13 +257,18 @@ static PyObject *py_set_ranks(PyObject *module, PyObject *set)
     (void)module;
     if (size < 0)
         return PyErr_Occurred() ? NULL : PyList_New(0);
-    int32_t *ranks = PyMem_Malloc((size_t)size * sizeof *ranks);
+    int32_t *ranks = new_array(size, sizeof *ranks);
     if (ranks == NULL)
-        return PyErr_NoMemory();
+        return NULL;
     rueda_set_ranks(id, ranks, size);
     PyObject *list = PyList_New(size);
-    for (int i = 0; i < size && list != NULL; i++)
-        PyList_SetItem(list, i, PyLong_FromLong(ranks[i]));
+    for (int i = 0; i < size && list != NULL; i++) {
+        PyObject *rank = PyLong_FromLong(ranks[i]);
+        if (rank == NULL)
+            Py_CLEAR(list);
+        else
+            PyList_SetItem(list, i, rank);
+    }
     PyMem_Free(ranks);
     return list;
 }
@@ -232,8 +277,9 @@ static PyObject *py_set_ranks(PyObject *module, PyObject *set)
 
 typedef rueda_status (*operation)(const rueda_tensor *, const rueda_options *, rueda_request **);
 
-static const operation operations[] = {rueda_allreduce, rueda_allgather, rueda_broadcast,
-                                       rueda_alltoall, rueda_reducescatter};
+static const operation operations[] = {rueda_allreduce, rueda_allgather,     rueda_broadcast,
+                                       rueda_alltoall,  rueda_reducescatter, rueda_reduce,
+                                       rueda_gather,    rueda_scatter};
 #define OPERATIONS (sizeof operations / sizeof operations[0])
 
 /* The name as UTF-8, valid as long as the object; NULL for None. */
@@ -251,16 +297,24 @@ static bool read_output(native *state, PyObject *object, rueda_tensor *tensor)
     if (!tensor_read(state, object, &output))
         return false;
     tensor->output = output.tensor.input;
+    tensor->output_bytes = output.bytes;
     return true;
 }
 
-static int64_t *read_splits(PyObject *list)
+/* NULL for None. */
+static bool read_splits(PyObject *list, int64_t **splits)
 {
+    *splits = NULL;
+    if (list == Py_None)
+        return true;
     const Py_ssize_t size = PyList_Size(list);
-    int64_t *splits = size < 0 ? NULL : PyMem_Malloc(((size_t)size + 1) * sizeof *splits);
-    for (Py_ssize_t i = 0; i < size && splits != NULL; i++)
-        splits[i] = PyLong_AsLongLong(PyList_GetItem(list, i));
-    return splits;
+    int64_t *read = new_array(size, sizeof *read);
+    for (Py_ssize_t i = 0; i < size && read != NULL; i++)
+        read[i] = PyLong_AsLongLong(PyList_GetItem(list, i));
+    if (PyErr_Occurred())
+        return PyMem_Free(read), false;
+    *splits = read;
+    return true;
 }
 
 #define SUBMIT_ARGUMENTS 11
@@ -271,7 +325,8 @@ static PyObject *py_submit(PyObject *module, PyObject *const *args, Py_ssize_t c
     native *state = native_state(module);
     tensor_info info;
     rueda_options options;
-    rueda_request *request = NULL;
+    rueda_request **place;
+    int64_t *splits;
     if (count != SUBMIT_ARGUMENTS)
         return PyErr_Format(PyExc_TypeError, "submit takes %d arguments", SUBMIT_ARGUMENTS);
     const size_t kind = PyLong_AsSize_t(args[0]);
@@ -280,19 +335,17 @@ static PyObject *py_submit(PyObject *module, PyObject *const *args, Py_ssize_t c
         !read_name(args[3], &info.tensor.name) || !native_read_options(args + 4, &options))
         return NULL;
     options.root = (int32_t)PyLong_AsLong(args[9]);
-    int64_t *splits = args[10] == Py_None ? NULL : read_splits(args[10]);
+    if (PyErr_Occurred() || !read_splits(args[10], &splits))
+        return NULL;
     options.splits = splits;
     if (state->orphans != NULL)
         request_reap(state);
-    const rueda_status status =
-        PyErr_Occurred() ? RUEDA_ERR_ARGUMENT : operations[kind](&info.tensor, &options, &request);
+    PyObject *request =
+        request_new(state, PyTuple_Pack(2, args[1], args[2]), info.tensor.dtype, &place);
+    if (request != NULL)
+        request = request_started(state, request, operations[kind](&info.tensor, &options, place));
     PyMem_Free(splits);
-    if (PyErr_Occurred())
-        return NULL;
-    if (status != RUEDA_OK)
-        return native_raise(state, status);
-    PyObject *keep = PyTuple_Pack(2, args[1], args[2]);
-    return keep == NULL ? NULL : request_wrap(state, request, keep, info.tensor.dtype);
+    return request;
 }
 
 #define GROUP_ARGUMENTS 8
@@ -302,60 +355,54 @@ static PyObject *py_submit_group(PyObject *module, PyObject *const *args, Py_ssi
 {
     native *state = native_state(module);
     rueda_options options;
-    rueda_request *request = NULL;
+    rueda_request **place;
     if (count != GROUP_ARGUMENTS)
         return PyErr_Format(PyExc_TypeError, "submit_group takes %d arguments", GROUP_ARGUMENTS);
     const Py_ssize_t size = PyList_Size(args[0]);
     if (size < 0 || !native_open(state) || !native_read_options(args + 3, &options))
         return NULL;
-    tensor_info *infos = PyMem_Malloc(((size_t)size + 1) * sizeof *infos);
-    rueda_tensor *tensors = PyMem_Malloc(((size_t)size + 1) * sizeof *tensors);
-    bool fine = infos != NULL && tensors != NULL;
+    tensor_info *infos = new_array(size, sizeof *infos);
+    rueda_tensor *tensors = infos == NULL ? NULL : new_array(size, sizeof *tensors);
+    bool fine = tensors != NULL;
     for (Py_ssize_t i = 0; i < size && fine; i++) {
         fine = tensor_read(state, PyList_GetItem(args[0], i), &infos[i]) &&
                read_output(state, PyList_GetItem(args[1], i), &infos[i].tensor) &&
                read_name(PyList_GetItem(args[2], i), &infos[i].tensor.name);
         tensors[i] = infos[i].tensor;
     }
-    const rueda_status status =
-        fine ? rueda_grouped_allreduce(tensors, (int32_t)size, &options, &request)
-             : RUEDA_ERR_MEMORY;
+    PyObject *request =
+        fine ? request_new(state, PyTuple_Pack(2, args[0], args[1]), RUEDA_U8, &place) : NULL;
+    if (request != NULL)
+        request = request_started(state, request,
+                                  rueda_grouped_allreduce(tensors, (int32_t)size, &options, place));
     PyMem_Free(infos);
     PyMem_Free(tensors);
-    if (PyErr_Occurred())
-        return NULL;
-    if (status != RUEDA_OK)
-        return native_raise(state, status);
-    PyObject *keep = PyTuple_Pack(2, args[0], args[1]);
-    return keep == NULL ? NULL : request_wrap(state, request, keep, RUEDA_U8);
+    return request;
 }
 
-static PyObject *wrap_signal(native *state, rueda_status status, rueda_request *request)
+/* Of an operation without tensors. */
+static PyObject *new_signal(native *state, rueda_request ***place)
 {
-    if (status != RUEDA_OK)
-        return native_raise(state, status);
     Py_INCREF(Py_None);
-    return request_wrap(state, request, Py_None, RUEDA_U8);
+    return request_new(state, Py_None, RUEDA_U8, place);
 }
 
 static PyObject *py_barrier(PyObject *module, PyObject *set)
 {
-    rueda_request *request = NULL;
+    native *state = native_state(module);
+    rueda_request **place;
     const int32_t id = (int32_t)PyLong_AsLong(set);
-    if (PyErr_Occurred() || !native_open(native_state(module)))
-        return NULL;
-    const rueda_status status = rueda_barrier(id, &request);
-    return wrap_signal(native_state(module), status, request);
+    PyObject *request = PyErr_Occurred() || !native_open(state) ? NULL : new_signal(state, &place);
+    return request == NULL ? NULL : request_started(state, request, rueda_barrier(id, place));
 }
 
 static PyObject *py_join(PyObject *module, PyObject *unused)
 {
-    rueda_request *request = NULL;
     (void)unused;
-    if (!native_open(native_state(module)))
-        return NULL;
-    const rueda_status status = rueda_join(&request);
-    return wrap_signal(native_state(module), status, request);
+    native *state = native_state(module);
+    rueda_request **place;
+    PyObject *request = native_open(state) ? new_signal(state, &place) : NULL;
+    return request == NULL ? NULL : request_started(state, request, rueda_join(place));
 }
 
 /* ---- Insight ------------------------------------------------------------------------------------ */
@@ -368,9 +415,10 @@ static PyObject *py_stats(PyObject *module, PyObject *unused)
     if (status != RUEDA_OK)
         return native_raise(native_state(module), status);
 #define COUNT(field) #field, (unsigned long long)s.field
-    return Py_BuildValue("{sKsKsKsKsKsKsKsd}", COUNT(operations), COUNT(launches), COUNT(bytes),
+    return Py_BuildValue("{sKsKsKsKsKsKsKsdsd}", COUNT(operations), COUNT(launches), COUNT(bytes),
                          COUNT(rounds), COUNT(control_messages), COUNT(announcements),
-                         COUNT(sleeps), "orthogonality", s.orthogonality);
+                         COUNT(sleeps), "orthogonality", s.orthogonality, "workers_worth",
+                         s.workers_worth);
 }
 
 static PyObject *py_orthogonality(PyObject *module, PyObject *name)
@@ -427,7 +475,9 @@ static PyMethodDef functions[] = {
     NUMBER_METHOD(is_homogeneous),
     NUMBER_METHOD(is_initialized),
     NUMBER_METHOD(last_joined),
-    {"generation", py_generation, METH_NOARGS, "How often init has succeeded."},
+    {"generation", py_generation, METH_NOARGS,
+     "How often init has succeeded, or a join has ended."},
+    {"count_join", py_count_join, METH_NOARGS, "A join has ended."},
     {"version", py_version, METH_NOARGS, NULL},
     {"transport", py_transport, METH_NOARGS, NULL},
     {"add_process_set", py_add_process_set, METH_O, "add_process_set(ranks) -> id; blocks"},
@@ -444,35 +494,56 @@ static PyMethodDef functions[] = {
     {"allocate", tensor_allocate, METH_O,
      "allocate(bytes) -> capsule\n\nZeroed memory that the other ranks of this host reach, as a DLPack "
      "tensor of bytes."},
+    {"digest", tensor_digest, METH_O,
+     "digest(tensor) -> int\n\nA number from 0 to 2**63 - 1 that is the same for equal bytes."},
     {"stats", py_stats, METH_NOARGS, NULL},
     {"orthogonality", py_orthogonality, METH_O, NULL},
     {"timeline_start", py_timeline_start, METH_VARARGS, NULL},
     {"timeline_stop", py_timeline_stop, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL}};
 
-static PyTypeObject *add_type(PyObject *module, PyType_Spec *spec)
+static bool add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **type)
 {
-    PyObject *type = PyType_FromModuleAndSpec(module, spec, NULL);
-    if (type == NULL || PyModule_AddType(module, (PyTypeObject *)type) != 0)
-        return NULL;
-    return (PyTypeObject *)type;
+    *type = (PyTypeObject *)PyType_FromModuleAndSpec(module, spec, NULL);
+    return *type != NULL && PyModule_AddType(module, *type) == 0;
+}
+
+static bool find_exceptions(native *state)
+{
+    PyObject *exceptions = PyImport_ImportModule("rueda.exceptions");
+    if (exceptions == NULL)
+        return false;
+    state->error = PyObject_GetAttrString(exceptions, "RuedaError");
+    if (state->error != NULL)
+        state->state_error = PyObject_GetAttrString(exceptions, "StateError");
+    Py_DECREF(exceptions);
+    return state->state_error != NULL;
+}
+
+/* Of a module that could not be made; one that was stays. */
+static void forget_all(native *state)
+{
+    Py_CLEAR(state->error);
+    Py_CLEAR(state->state_error);
+    Py_CLEAR(state->exchange_name);
+    Py_CLEAR(state->grad_name);
+    Py_CLEAR(state->request_type);
+    Py_CLEAR(state->reducer_type);
+    Py_CLEAR(state->hook_type);
 }
 
 static int execute(PyObject *module)
 {
     native *state = native_state(module);
-    PyObject *exceptions = PyImport_ImportModule("rueda.exceptions");
-    if (exceptions == NULL)
-        return -1;
-    state->error = PyObject_GetAttrString(exceptions, "RuedaError");
-    state->state_error = PyObject_GetAttrString(exceptions, "StateError");
-    Py_DECREF(exceptions);
-    state->exchange_name = PyUnicode_InternFromString("__dlpack_c_exchange_api__");
-    state->grad_name = PyUnicode_InternFromString("grad");
-    state->request_type = add_type(module, &request_spec);
-    state->reducer_type = add_type(module, &reducer_spec);
-    state->hook_type = add_type(module, &hook_spec);
-    return PyErr_Occurred() ? -1 : 0;
+    if (find_exceptions(state) &&
+        (state->exchange_name = PyUnicode_InternFromString("__dlpack_c_exchange_api__")) != NULL &&
+        (state->grad_name = PyUnicode_InternFromString("grad")) != NULL &&
+        add_type(module, &request_spec, &state->request_type) &&
+        add_type(module, &reducer_spec, &state->reducer_type) &&
+        add_type(module, &hook_spec, &state->hook_type))
+        return 0;
+    forget_all(state);
+    return -1;
 }
 
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, execute}, {0, NULL}};

@@ -18,17 +18,20 @@ typedef struct native {
     PyTypeObject *known_type;      /* the tensor type last seen, and how to read it */
     int (*known_read)(void *object, dl_tensor *out);
     PyTypeObject *request_type, *reducer_type, *hook_type;
-    struct orphan *orphans; /* requests given up while pending */
-    unsigned generation;    /* grows by one for each init */
-    int waiting;            /* threads inside a wait */
-    bool closing;           /* shutdown has been called */
+    struct pending *orphans; /* operations given up while they ran */
+    unsigned generation;     /* grows with each init, and each join: ranks agree anew */
+    int waiting;             /* threads inside a wait */
+    bool closing;            /* shutdown has been called */
 } native;
 
 native *native_state(PyObject *module);
 
 /* Raises what a status stands for, with the engine's sentence: ValueError for bad arguments,
- * rueda.exceptions.StateError before init, rueda.exceptions.RuedaError otherwise. Returns NULL. */
+ * rueda.exceptions.StateError before init, rueda.exceptions.RuedaError otherwise; or what a signal raises
+ * that has arrived meanwhile. Returns NULL. */
 PyObject *native_raise(native *state, rueda_status status);
+/* The same with another sentence. */
+PyObject *native_raise_text(native *state, rueda_status status, const char *text);
 /* Whether calls are allowed now; raises if not. */
 bool native_open(native *state);
 
@@ -49,22 +52,39 @@ typedef struct tensor_info {
 bool tensor_read(native *state, PyObject *object, tensor_info *info);
 /* What DLPack's exchange table tells of an object; false, without an exception, where it has none. */
 bool tensor_look(native *state, PyObject *object, dl_tensor *out);
-/* A new capsule "dltensor" over memory that `owned` frees; takes the output over. */
+/* A new capsule "dltensor" over the output, which it takes over, also where it fails. */
 PyObject *tensor_capsule(rueda_output *output, rueda_dtype dtype);
+/* 63 bits that stand for a tensor's bytes: `digest(tensor)`. */
+PyObject *tensor_digest(PyObject *module, PyObject *tensor);
 /* rueda_alloc as a capsule: `allocate(bytes)`. */
 PyObject *tensor_allocate(PyObject *module, PyObject *bytes);
 
 /* ---- request.c */
 
+/* An operation and what it may touch. It is made before the operation starts: what runs can always be kept,
+ * also where there is no more memory. */
+typedef struct pending {
+    struct pending *next;   /* of those given up */
+    rueda_request *request; /* NULL: not started, or ended and freed */
+    PyObject *keep;         /* lives until the operation has ended */
+} pending;
+
+/* Takes `keep` over. NULL with an exception, also where `keep` is NULL because it could not be made. */
+pending *pending_new(PyObject *keep);
+/* Frees it, at once or when the operation has ended. NULL is fine. */
+void pending_drop(native *state, pending *p);
+
 extern PyType_Spec request_spec;
-/* A request object; `keep` (a new reference) lives until the request has ended. */
-PyObject *request_wrap(native *state, rueda_request *request, PyObject *keep, rueda_dtype dtype);
+/* A request object whose operation is still to be started, in *place. Takes `keep` over; NULL as above. */
+PyObject *request_new(native *state, PyObject *keep, rueda_dtype dtype, rueda_request ***place);
+/* The object when its operation has been started with this status: itself, or NULL with an exception. */
+PyObject *request_started(native *state, PyObject *object, rueda_status status);
 /* Waits in slices, listening to signals. False with an exception. */
 bool request_wait(native *state, rueda_request *request, double seconds, rueda_status *status);
 /* Frees what was given up and has ended since. */
 void request_reap(native *state);
 
-/* ---- reducer.c */
+/* ---- reducer.c, hook.c */
 
 extern PyType_Spec reducer_spec;
 extern PyType_Spec hook_spec;

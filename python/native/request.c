@@ -1,81 +1,127 @@
 /* request.c: pending operations as objects.
  *
  * A wait lets other threads of the interpreter run, and comes back every WAIT_SLICE_MS to see whether a
- * signal (Ctrl-C) has arrived. A request that is dropped while pending becomes an orphan: it keeps its
- * tensors alive until it has ended.
+ * signal (Ctrl-C) has arrived. The operation of a request that is dropped meanwhile becomes an orphan: it keeps
+ * its tensors alive until it has ended.
  */
 #include "native.h"
 
+#include <math.h>
 #include <stdlib.h>
+#include <time.h>
 
 #define WAIT_SLICE_MS 50
 
 typedef struct request {
     PyObject_HEAD
     native *state; /* lives as long as the module, which is never unloaded */
-    rueda_request *request;
-    PyObject *keep; /* what the engine may touch; NULL when the request has ended */
+    pending *pending;
     rueda_dtype dtype;
 } request;
 
-struct orphan {
-    struct orphan *next;
-    rueda_request *request;
-    PyObject *keep;
-};
+/* ---- Operations that run ------------------------------------------------------------------------- */
+
+pending *pending_new(PyObject *keep)
+{
+    pending *p = keep == NULL ? NULL : malloc(sizeof *p);
+    if (p == NULL) {
+        Py_XDECREF(keep);
+        if (!PyErr_Occurred())
+            PyErr_NoMemory();
+        return NULL;
+    }
+    *p = (pending){.keep = keep};
+    return p;
+}
+
+static void pending_free(pending *p)
+{
+    rueda_request_free(p->request);
+    Py_XDECREF(p->keep);
+    free(p);
+}
+
+void pending_drop(native *state, pending *p)
+{
+    if (p == NULL)
+        return;
+    if (p->request == NULL || rueda_poll(p->request)) {
+        pending_free(p);
+        return;
+    }
+    p->next = state->orphans;
+    state->orphans = p;
+}
 
 void request_reap(native *state)
 {
-    struct orphan **link = &state->orphans;
+    pending **link = &state->orphans;
     while (*link != NULL) {
-        struct orphan *o = *link;
-        if (!rueda_poll(o->request)) {
-            link = &o->next;
+        pending *p = *link;
+        if (!rueda_poll(p->request)) {
+            link = &p->next;
             continue;
         }
-        *link = o->next;
-        rueda_request_free(o->request);
-        Py_DECREF(o->keep);
-        free(o);
+        *link = p->next;
+        pending_free(p);
     }
 }
 
-PyObject *request_wrap(native *state, rueda_request *pending, PyObject *keep, rueda_dtype dtype)
+/* ---- Requests ------------------------------------------------------------------------------------ */
+
+PyObject *request_new(native *state, PyObject *keep, rueda_dtype dtype, rueda_request ***place)
 {
-    request *self = PyObject_New(request, state->request_type);
+    pending *p = pending_new(keep);
+    request *self = p == NULL ? NULL : PyObject_New(request, state->request_type);
     if (self == NULL) {
-        rueda_wait(pending, -1);
-        rueda_request_free(pending);
-        Py_DECREF(keep);
+        pending_drop(state, p);
         return NULL;
     }
     self->state = state;
-    self->request = pending;
-    self->keep = keep;
+    self->pending = p;
     self->dtype = dtype;
+    *place = &p->request;
     return (PyObject *)self;
 }
 
-bool request_wait(native *state, rueda_request *pending, double seconds, rueda_status *status)
+PyObject *request_started(native *state, PyObject *object, rueda_status status)
 {
-    double left_ms = seconds < 0 ? -1 : seconds * 1000;
+    if (status == RUEDA_OK)
+        return object;
+    native_raise(state, status);
+    Py_DECREF(object);
+    return NULL;
+}
+
+static double now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+}
+
+bool request_wait(native *state, rueda_request *running, double seconds, rueda_status *status)
+{
+    const double until_ms = seconds < 0 ? HUGE_VAL : now_ms() + seconds * 1e3;
     for (;;) {
         if (state->closing) {
             PyErr_SetString(state->error, "shutdown was called while this thread waited");
             return false;
         }
-        const int64_t slice =
-            left_ms >= 0 && left_ms < WAIT_SLICE_MS ? (int64_t)left_ms : WAIT_SLICE_MS;
+        const double left_ms = until_ms - now_ms();
+        const int64_t slice_ms = left_ms >= WAIT_SLICE_MS ? WAIT_SLICE_MS
+                                 : left_ms > 0            ? (int64_t)left_ms + 1
+                                                          : 0;
         state->waiting++;
         Py_BEGIN_ALLOW_THREADS
-        *status = rueda_wait(pending, slice);
+        *status = rueda_wait(running, slice_ms);
         Py_END_ALLOW_THREADS
         state->waiting--;
         if (*status != RUEDA_PENDING)
             return true;
         if (PyErr_CheckSignals() != 0)
             return false;
-        if (left_ms >= 0 && (left_ms -= (double)slice) <= 0)
+        if (slice_ms < WAIT_SLICE_MS)
             return true;
     }
 }
@@ -87,11 +133,11 @@ static PyObject *wait_method(PyObject *object, PyObject *args)
     rueda_status status;
     if (!PyArg_ParseTuple(args, "|d:wait", &seconds))
         return NULL;
-    if (!request_wait(self->state, self->request, seconds, &status))
+    if (!request_wait(self->state, self->pending->request, seconds, &status))
         return NULL;
     if (status == RUEDA_PENDING)
         Py_RETURN_FALSE;
-    Py_CLEAR(self->keep);
+    Py_CLEAR(self->pending->keep);
     if (status != RUEDA_OK)
         return native_raise(self->state, status);
     Py_RETURN_TRUE;
@@ -100,48 +146,54 @@ static PyObject *wait_method(PyObject *object, PyObject *args)
 static PyObject *poll_method(PyObject *object, PyObject *unused)
 {
     (void)unused;
-    return PyBool_FromLong(rueda_poll(((request *)object)->request));
+    return PyBool_FromLong(rueda_poll(((request *)object)->pending->request));
 }
 
-/* A tuple of the received splits. */
-static PyObject *list_splits(const rueda_output *output)
+static PyObject *tuple_of(const int64_t *numbers, int32_t count)
 {
-    PyObject *splits = PyTuple_New(output->received_count);
-    for (int32_t i = 0; i < output->received_count && splits != NULL; i++)
-        PyTuple_SetItem(splits, i, PyLong_FromLongLong(output->received_splits[i]));
-    return splits;
+    PyObject *tuple = PyTuple_New(count);
+    for (int32_t i = 0; i < count && tuple != NULL; i++) {
+        PyObject *number = PyLong_FromLongLong(numbers[i]);
+        if (number == NULL)
+            Py_CLEAR(tuple);
+        else
+            PyTuple_SetItem(tuple, i, number);
+    }
+    return tuple;
 }
 
 static PyObject *output_method(PyObject *object, PyObject *unused)
 {
     (void)unused;
     request *self = (request *)object;
-    rueda_output output;
-    const rueda_status status = rueda_take_output(self->request, &output);
+    rueda_output output = RUEDA_OUTPUT;
+    const rueda_status status = rueda_take_output(self->pending->request, &output);
     if (status != RUEDA_OK)
         return native_raise(self->state, status);
-    PyObject *splits = list_splits(&output);
-    PyObject *shape = PyTuple_New(output.ndim);
-    for (int32_t i = 0; i < output.ndim && shape != NULL; i++)
-        PyTuple_SetItem(shape, i, PyLong_FromLongLong(output.shape[i]));
+    PyObject *splits = tuple_of(output.received_splits, output.received_count);
+    PyObject *shape = splits == NULL ? NULL : tuple_of(output.shape, output.ndim);
+    if (shape == NULL) {
+        rueda_output_free(&output);
+        Py_XDECREF(splits);
+        return NULL;
+    }
     /* a flat tensor of bytes serves every framework, whatever types it knows */
     output.ndim = 1;
     output.shape[0] = (int64_t)output.bytes;
-    PyObject *capsule = splits == NULL || shape == NULL ? NULL : tensor_capsule(&output, RUEDA_U8);
-    if (capsule == NULL) {
-        Py_XDECREF(splits);
-        Py_XDECREF(shape);
-        return NULL;
-    }
-    return Py_BuildValue("(NNN)", capsule, shape, splits);
+    PyObject *capsule = tensor_capsule(&output, RUEDA_U8);
+    PyObject *result = capsule == NULL ? NULL : PyTuple_Pack(3, capsule, shape, splits);
+    Py_XDECREF(capsule);
+    Py_DECREF(shape);
+    Py_DECREF(splits);
+    return result;
 }
 
 static PyObject *output_bytes_method(PyObject *object, PyObject *unused)
 {
     (void)unused;
     request *self = (request *)object;
-    rueda_output output;
-    const rueda_status status = rueda_take_output(self->request, &output);
+    rueda_output output = RUEDA_OUTPUT;
+    const rueda_status status = rueda_take_output(self->pending->request, &output);
     if (status != RUEDA_OK)
         return native_raise(self->state, status);
     PyObject *bytes = PyBytes_FromStringAndSize(output.data, (Py_ssize_t)output.bytes);
@@ -153,14 +205,7 @@ static void dealloc(PyObject *object)
 {
     request *self = (request *)object;
     PyTypeObject *type = Py_TYPE(object);
-    struct orphan *left = NULL;
-    if (self->keep != NULL && !rueda_poll(self->request) && (left = malloc(sizeof *left)) != NULL) {
-        *left = (struct orphan){self->state->orphans, self->request, self->keep};
-        self->state->orphans = left;
-    } else {
-        rueda_request_free(self->request);
-        Py_XDECREF(self->keep);
-    }
+    pending_drop(self->state, self->pending);
     PyObject_Free(self);
     Py_DECREF((PyObject *)type);
 }

@@ -54,7 +54,7 @@ static const char *convert(const dl_tensor *t, tensor_info *info)
     return NULL;
 }
 
-/* The way to read objects of this type; NULL: there is none. */
+/* The way to read objects of this type; NULL: there is none, or with an exception: no memory. */
 static int (*find_reader(native *state, PyTypeObject *type))(void *, dl_tensor *)
 {
     if (type == state->known_type)
@@ -63,7 +63,8 @@ static int (*find_reader(native *state, PyTypeObject *type))(void *, dl_tensor *
     const dl_exchange *exchange =
         capsule == NULL ? NULL : PyCapsule_GetPointer(capsule, "dlpack_exchange_api");
     Py_XDECREF(capsule);
-    PyErr_Clear();
+    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_MemoryError))
+        PyErr_Clear();
     while (exchange != NULL && exchange->major > DLPACK_MAJOR)
         exchange = exchange->older;
     if (exchange == NULL || exchange->major != DLPACK_MAJOR || !exchange->tensor_from_object)
@@ -103,6 +104,8 @@ bool tensor_read(native *state, PyObject *object, tensor_info *info)
     if (PyTuple_Check(object))
         return read_tuple(object, info);
     int (*read)(void *, dl_tensor *) = find_reader(state, Py_TYPE(object));
+    if (read == NULL && PyErr_Occurred())
+        return false;
     if (read == NULL) {
         PyErr_Format(PyExc_TypeError, "%R is not a tensor that can be read", Py_TYPE(object));
         return false;
@@ -125,6 +128,45 @@ bool tensor_look(native *state, PyObject *object, dl_tensor *out)
     return seen;
 }
 
+/* ---- What a tensor holds, as a number ------------------------------------------------------------ */
+
+#define DIGEST_LANES 4 /* side by side, because a multiplication takes its time */
+
+static uint64_t mix(uint64_t mixed, const char *bytes, size_t count)
+{
+    uint64_t word = 0;
+    memcpy(&word, bytes, count);
+    mixed = (mixed ^ word) * UINT64_C(0x9E3779B97F4A7C15);
+    return mixed ^ mixed >> 29; /* a product carries upwards only */
+}
+
+/* Bytes that are equal give the same number; others, with all likelihood, another. */
+static uint64_t mix_all(const char *bytes, size_t count)
+{
+    uint64_t lanes[DIGEST_LANES] = {1, 2, 3, 4}, mixed = count;
+    const size_t word = sizeof *lanes;
+    for (; count >= sizeof lanes; bytes += sizeof lanes, count -= sizeof lanes)
+        for (size_t i = 0; i < DIGEST_LANES; i++)
+            lanes[i] = mix(lanes[i], bytes + i * word, word);
+    for (size_t i = 0; i < DIGEST_LANES; i++)
+        mixed = mix(mixed, (const char *)&lanes[i], word);
+    for (; count > 0; bytes++, count--)
+        mixed = mix(mixed, bytes, 1);
+    return mixed;
+}
+
+PyObject *tensor_digest(PyObject *module, PyObject *object)
+{
+    tensor_info info;
+    uint64_t mixed;
+    if (!tensor_read(native_state(module), object, &info))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    mixed = mix_all(info.tensor.input, info.bytes);
+    Py_END_ALLOW_THREADS
+    return PyLong_FromLongLong((long long)(mixed >> 1));
+}
+
 /* ---- Memory that leaves as a tensor ------------------------------------------------------------- */
 
 typedef struct loan {
@@ -133,12 +175,17 @@ typedef struct loan {
     bool shared; /* from rueda_alloc */
 } loan;
 
+static void give_back(rueda_output *output, bool shared)
+{
+    if (shared)
+        rueda_free(output->data);
+    rueda_output_free(output);
+}
+
 static void end_loan(dl_managed *managed)
 {
     loan *l = (loan *)managed;
-    if (l->shared)
-        rueda_free(l->output.data);
-    rueda_output_free(&l->output);
+    give_back(&l->output, l->shared);
     free(l);
 }
 
@@ -149,11 +196,13 @@ static void drop_capsule(PyObject *capsule)
         end_loan(PyCapsule_GetPointer(capsule, "dltensor"));
 }
 
-static PyObject *lend(const rueda_output *output, rueda_dtype dtype, bool shared)
+static PyObject *lend(rueda_output *output, rueda_dtype dtype, bool shared)
 {
     loan *l = malloc(sizeof *l);
-    if (l == NULL)
+    if (l == NULL) {
+        give_back(output, shared);
         return PyErr_NoMemory();
+    }
     *l = (loan){.output = *output, .shared = shared};
     l->managed.tensor = (dl_tensor){
         .data = output->data, .device = DL_CPU, .ndim = output->ndim, .shape = l->output.shape};
@@ -178,7 +227,10 @@ PyObject *tensor_allocate(PyObject *module, PyObject *bytes)
     const size_t wanted = PyLong_AsSize_t(bytes);
     if (PyErr_Occurred() || !native_open(state))
         return NULL;
-    rueda_output memory = {.data = rueda_alloc(wanted), .bytes = wanted, .ndim = 1};
+    rueda_output memory = RUEDA_OUTPUT;
+    memory.data = rueda_alloc(wanted);
+    memory.bytes = wanted;
+    memory.ndim = 1;
     memory.shape[0] = (int64_t)wanted;
     if (memory.data == NULL)
         return native_raise(state, RUEDA_ERR_MEMORY);

@@ -1,4 +1,5 @@
-/* ops.c: the four operations, their shapes and their registration; see README.md. */
+/* ops.c: the operations, their shapes and their registration; see README.md. */
+#include "due.h"
 #include "later.h"
 #include "pending.h"
 
@@ -28,7 +29,7 @@ static void shape_start(TF_ShapeInferenceContext *context, TF_Status *status)
     set_scalar(context, count, status);
 }
 
-static void shape_start_sized(TF_ShapeInferenceContext *context, TF_Status *status)
+static void shape_scalar(TF_ShapeInferenceContext *context, TF_Status *status)
 {
     set_scalar(context, 0, status);
 }
@@ -78,7 +79,7 @@ static const registration registrations[] = {
      .inputs = {"tensor: T", "splits: int64", "guard: int32"},
      .outputs = {"handle: int64"},
      .attributes = {"T: " TYPES, START_ATTRIBUTES},
-     .shape = shape_start_sized,
+     .shape = shape_scalar,
      .create = create_start,
      .compute = compute_start_sized,
      .delete = delete_start},
@@ -102,6 +103,14 @@ static const registration registrations[] = {
      .compute = compute_take,
      .compute_later = compute_take_later,
      .delete = delete_wait},
+    {.name = "RuedaDue",
+     .inputs = {"guard: int32"},
+     .outputs = {"due: bool"},
+     .attributes = {"key: int"},
+     .shape = shape_scalar,
+     .create = create_due,
+     .compute = compute_due,
+     .delete = delete_due},
 };
 
 static TF_KernelBuilder *make_kernel(const registration *r)

@@ -162,7 +162,12 @@ void pending_give(pending *p, TF_OpKernelContext *context, int index)
 {
     TF_Status *status = tf.NewStatus();
     TF_Tensor *handle = tf.NewTensor(TF_INT64, NULL, 0, p, sizeof p->handle, release, NULL);
-    tf.SetOutput(context, index, handle, status);
-    tf.DeleteTensor(handle);
+    if (handle == NULL) {
+        fail(context, RUEDA_ERR_MEMORY, "no memory for a handle");
+        adopt(p);
+    } else {
+        tf.SetOutput(context, index, handle, status);
+        tf.DeleteTensor(handle);
+    }
     tf.DeleteStatus(status);
 }

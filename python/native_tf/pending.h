@@ -44,6 +44,9 @@ void pending_free(pending *p);
  * names in flight, here and on the other ranks. Not for long, and for each only once. */
 void pending_settle(void);
 
+/* For Python, by ctypes: waits for what a handle stands for, at most so long; whether it has ended. */
+int rueda_tf_wait(int64_t handle, int64_t timeout_ms);
+
 /* Ends the kernel with an error of TensorFlow's class for the status. */
 void fail(TF_OpKernelContext *context, rueda_status status, const char *text);
 

@@ -147,7 +147,10 @@ static bool describe(pending *p, int32_t i, const char *name, rueda_tensor *tens
     /* without a name the engine counts submissions */
     *tensor = RUEDA_TENSOR(*name == '\0' ? NULL : name, tf.TensorData(input), (rueda_dtype)dtype,
                            tf.NumDims(input), shape);
-    tensor->output = output == NULL ? NULL : tf.TensorData(output);
+    if (output != NULL) {
+        tensor->output = tf.TensorData(output);
+        tensor->output_bytes = tf.TensorByteSize(output);
+    }
     return true;
 }
 
@@ -157,6 +160,12 @@ static rueda_status hand_over(const start *s, const rueda_options *options,
     if (s->count > 1)
         return rueda_grouped_allreduce(tensors, s->count, options, &p->request);
     return operations[s->kind](tensors, options, &p->request);
+}
+
+/* Who asks for a set without being in it gave a wrong argument; the job itself is in order. */
+static bool is_outside(const rueda_options *options)
+{
+    return rueda_set_size(options->process_set) > 0 && rueda_set_rank(options->process_set) < 0;
 }
 
 static void submit(const start *s, const rueda_options *options, pending *p)
@@ -179,7 +188,7 @@ static void submit(const start *s, const rueda_options *options, pending *p)
             status = hand_over(s, options, tensors, p);
         }
         if (status != RUEDA_OK)
-            pending_fail(p, status, rueda_error());
+            pending_fail(p, is_outside(options) ? RUEDA_ERR_ARGUMENT : status, rueda_error());
     }
     if (s->count > 1) {
         free(tensors);

@@ -16,7 +16,7 @@ typedef struct TF_OpKernelConstruction TF_OpKernelConstruction;
 typedef struct TF_OpKernelContext TF_OpKernelContext;
 typedef struct TF_AsyncOpKernelDoneCallback TF_AsyncOpKernelDoneCallback;
 
-enum { TF_INT32 = 3, TF_INT64 = 9 };
+enum { TF_INT32 = 3, TF_INT64 = 9, TF_BOOL = 10 };
 /* Codes of TF_Status. */
 enum {
     TF_OK = 0,

@@ -22,6 +22,12 @@ static pending *read_handle(TF_OpKernelContext *context, int index)
     return (pending *)(intptr_t)value;
 }
 
+__attribute__((visibility("default"))) int rueda_tf_wait(int64_t handle, int64_t timeout_ms)
+{
+    const pending *p = (const pending *)(intptr_t)handle;
+    return p->status != RUEDA_OK || rueda_wait(p->request, timeout_ms) != RUEDA_PENDING;
+}
+
 /* All handles are waited for, also after one has failed: nobody may touch a tensor afterwards. Inputs are
  * the tensors, and then for each its handle; those of a group have the same. */
 static void wait_for_all(TF_OpKernelContext *context)
@@ -54,6 +60,8 @@ static void give_received(TF_OpKernelContext *context, const rueda_output *outpu
     TF_Status *status = tf.NewStatus();
     TF_Tensor *received =
         tf.AllocateOutput(context, 1, TF_INT32, &count, 1, (size_t)count * sizeof(int32_t), status);
+    if (received == NULL)
+        fail(context, RUEDA_ERR_MEMORY, "no memory for the received splits");
     for (int32_t i = 0; received != NULL && i < output->received_count; i++)
         ((int32_t *)tf.TensorData(received))[i] = (int32_t)output->received_splits[i];
     if (received != NULL)
@@ -79,7 +87,7 @@ static void give_output(TF_OpKernelContext *context, const rueda_output *output,
 static void take(TF_OpKernelContext *context)
 {
     pending *p = read_handle(context, 0);
-    rueda_output output = {0};
+    rueda_output output = RUEDA_OUTPUT;
     const char *error = "";
     rueda_status status = pending_finish(p, &error);
     if (status == RUEDA_OK && (status = rueda_take_output(p->request, &output)) != RUEDA_OK)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import atexit
 import sys
-from typing import Any, List, Optional, Sequence, Union
+from typing import Any, Dict, List, Optional, Sequence, Union
 
 from . import _native
 from .exceptions import StateError
@@ -17,56 +17,33 @@ from ._process_sets import (
 )
 
 __all__ = [
-    "Adasum",
-    "Average",
-    "Max",
-    "Min",
-    "Product",
-    "Sum",
-    "adasum",
-    "ccl_built",
     "cross_rank",
     "cross_size",
-    "cuda_built",
-    "ddl_built",
-    "gloo_built",
-    "gloo_enabled",
     "init",
     "is_homogeneous",
     "is_initialized",
     "local_rank",
     "local_size",
-    "mpi_built",
-    "mpi_enabled",
-    "mpi_threads_supported",
-    "nccl_built",
-    "orthogonality",
     "rank",
-    "rocm_built",
     "shutdown",
     "size",
     "start_timeline",
     "stats",
     "stop_timeline",
+    "transport",
 ]
-
-#: How values are combined. ``Adasum`` adds what is orthogonal and averages what is parallel.
-Average, Sum, Adasum, Min, Max, Product = range(6)
-#: Another spelling, as users of other tools write it.
-adasum = Adasum
 
 
 def init(
     comm: Optional[Any] = None,
-    process_sets: Optional[Union[str, Sequence[ProcessSet]]] = None,
+    process_sets: Optional[Sequence[ProcessSet]] = None,
 ) -> None:
     """Joins the job that the environment describes; a process started alone is a job of one rank.
 
     Blocks until all ranks have called it. A second call without ``shutdown()`` in between does nothing.
-    ``process_sets``: sets to make at once, the same on all ranks, or ``"dynamic"`` (sets can always be
-    added later, so it changes nothing). ``comm``: an mpi4py communicator, whose ranks then are the job (MPI
-    must have been initialised with ``MPI.THREAD_MULTIPLE``), or all ranks of the job as a list; for a part
-    of them use a :class:`ProcessSet`.
+    ``process_sets``: sets to make at once, the same on all ranks; others can be added later. ``comm``: an mpi4py
+    communicator, whose ranks then are the job (MPI must have been initialised with ``MPI.THREAD_MULTIPLE``), or
+    all ranks of the job as a list; for a part of them use a :class:`ProcessSet`.
 
     >>> import rueda
     >>> rueda.init()
@@ -173,56 +150,10 @@ def is_homogeneous() -> bool:
     return bool(_known(_native.is_homogeneous()))
 
 
-def mpi_threads_supported() -> bool:
-    """Whether the MPI engine may be used from several threads; without MPI there is nothing to support."""
+def transport() -> str:
+    """How the data of this job moves between hosts, or on the only one: ``"shm"``, ``"tcp"`` or ``"mpi"``."""
     _known(_native.rank())
-    return mpi_enabled()
-
-
-def mpi_enabled() -> bool:
-    """Whether MPI moves the data of this job."""
-    return _native.transport() == "mpi"
-
-
-def mpi_built() -> bool:
-    """Whether there is an engine for MPI: always, as a plug-in that ``rueda doctor --build-mpi`` makes where
-    the MPI is; ``mpi_enabled`` tells whether it is in use."""
-    return True
-
-
-def gloo_enabled() -> bool:
-    """Whether our own engine (shared memory, tcp) moves the data of this job."""
-    return not mpi_enabled()
-
-
-def gloo_built() -> bool:
-    """Whether there is our own engine: always."""
-    return True
-
-
-def nccl_built() -> int:
-    """Version of NCCL; 0: not there."""
-    return 0
-
-
-def ddl_built() -> bool:
-    """An engine of Horovod's that is not there."""
-    return False
-
-
-def ccl_built() -> bool:
-    """An engine of Horovod's that is not there."""
-    return False
-
-
-def cuda_built() -> bool:
-    """Whether tensors are combined in GPU memory; now they go through the host."""
-    return False
-
-
-def rocm_built() -> bool:
-    """As :func:`cuda_built`, for AMD."""
-    return False
+    return _native.transport()
 
 
 def start_timeline(file_path: str, mark_cycles: bool = False) -> None:
@@ -237,9 +168,9 @@ def stop_timeline() -> None:
     _native.timeline_stop()
 
 
-def stats() -> dict:
-    """Counters of this rank since ``init()``: operations, launches, bytes, rounds and more; see
-    ``rueda_stats`` in ``rueda.h``."""
+def stats() -> Dict[str, Union[int, float]]:
+    """Counters of this rank since ``init()``: operations, launches, bytes, rounds and more; and of the last
+    Adasum: orthogonality, workers_worth; see ``rueda_stats`` in ``rueda.h``."""
     return _native.stats()
 
 

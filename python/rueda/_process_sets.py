@@ -51,6 +51,7 @@ class ProcessSet:
     def __init__(self, ranks_or_comm: Union[Sequence[int], Any]) -> None:
         self.process_set_id: Optional[int] = None
         self._ranks = _list_ranks(ranks_or_comm)
+        self.mpi_comm: Optional[Any] = ranks_or_comm if hasattr(ranks_or_comm, "Get_group") else None
 
     @property
     def ranks(self) -> List[int]:
@@ -73,15 +74,19 @@ class ProcessSet:
         return _native.set_rank(self._require_id()) >= 0
 
     def size(self) -> int:
-        """Number of its ranks."""
+        """Number of its ranks. None, like :meth:`rank`, while the set is not part of the job."""
+        if self.process_set_id is None:
+            return None  # type: ignore[return-value]
         return _native.set_size(self._require_id())
 
     def rank(self) -> int:
         """Our index in it, -1 if we are not."""
+        if self.process_set_id is None:
+            return None  # type: ignore[return-value]
         return _native.set_rank(self._require_id())
 
     def __str__(self) -> str:
-        return f"ProcessSet(process_set_id={self.process_set_id}, ranks={self.ranks})"
+        return f"ProcessSet(process_set_id={self.process_set_id}, ranks={self.ranks}, mpi_comm={self.mpi_comm})"
 
     __repr__ = __str__
 
@@ -119,14 +124,12 @@ global_process_set = _GlobalProcessSet()
 _added: List[ProcessSet] = []
 
 
-def take_first_sets(
-    process_sets: Optional[Union[str, Sequence[ProcessSet]]],
-) -> List[ProcessSet]:
+def take_first_sets(process_sets: Optional[Sequence[ProcessSet]]) -> List[ProcessSet]:
     """What ``init`` was asked for, checked; it gives them their numbers."""
-    if process_sets is None or isinstance(process_sets, str):
-        if process_sets not in (None, "", "dynamic"):
-            raise ValueError(f"init(process_sets={process_sets!r}): a list of ProcessSet, or 'dynamic'")
+    if process_sets is None:
         return []
+    if not all(isinstance(each, ProcessSet) for each in process_sets):
+        raise ValueError(f"init(process_sets={process_sets!r}): a list of ProcessSet")
     sets = [each for each in process_sets if each is not global_process_set]
     seen: List[List[int]] = []
     for process_set in sets:

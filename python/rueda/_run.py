@@ -86,7 +86,7 @@ def _launch_words(
     words += [] if np is None else ["-np", str(np)]
     words += [] if hosts is None else ["-H", hosts if isinstance(hosts, str) else ",".join(hosts)]
     words += [] if hostfile is None else ["--hostfile", hostfile]
-    words += [] if timeout is None else ["--timeout", str(max(1, round(timeout)))]
+    words += [] if timeout is None else ["--timeout", f"{max(timeout, 0.001):f}"]
     for name in env or ():
         words += ["-x", name]  # the value stays off the command line
     return words
@@ -213,7 +213,7 @@ def _judge(
     outcomes = {rank: _unpack(rank, data) for rank, data in results.items()}
     failures = [(rank, outcome) for rank, outcome in outcomes.items() if isinstance(outcome, WorkerError)]
     if failures:
-        error = _culprit(failures)
+        error = find_culprit(failures, end[0]["cause"])
         raise error from error.exception
     if code == _EXIT_TIMEOUT and timeout is not None:
         raise TimeoutError(f"the function did not end within {timeout:g} s")
@@ -227,12 +227,18 @@ def _judge(
     return [outcomes[rank][0] for rank in range(start[0]["ranks"])]
 
 
-def _culprit(failures: List[Tuple[int, WorkerError]]) -> WorkerError:
-    """Ranks that lose a peer fail, too; it is the peer's failure that counts."""
+def find_culprit(failures: List[Tuple[int, WorkerError]], cause: Optional[str] = None) -> WorkerError:
+    """Ranks that lose a peer fail, too; it is the peer's failure that counts, also where it died and left none.
+    ``cause``: what the launcher says of it."""
     for _, error in failures:
         if not isinstance(error.exception, RuedaError):
             return error
-    return failures[0][1]
+    first = failures[0][1]
+    lost = re.match(r"rank (\d+) is lost", str(first.exception))
+    if lost is None or int(lost[1]) in dict(failures):
+        return first
+    known = cause is not None and cause.startswith(f"rank {lost[1]} ")
+    return WorkerError(int(lost[1]), cause if known and cause else f"rank {lost[1]} died", "", first.exception)
 
 
 def _unpack(rank: int, data: bytes) -> Any:

@@ -14,14 +14,21 @@ from ._run import pickler
 _FAILED = 1
 
 
-def _take_call() -> bytes:
-    """The call; the standard input is empty from then on, and modules are found as where it comes from."""
-    path, sys.argv, call = pickle.load(sys.stdin.buffer)
-    sys.path += [each for each in path if each not in sys.path]
+def _read_input() -> bytes:
+    """All of the standard input, which is empty from then on."""
+    data = sys.stdin.buffer.read()
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, sys.stdin.fileno())
     os.close(nothing)
-    return call
+    return data
+
+
+def make_call(data: bytes) -> Tuple[bool, Optional[bytes], str]:
+    """Makes the call that ``_run`` has packed; modules are found as where it comes from. The outcome: whether
+    it is fine, the pickled value (or exception), the traceback."""
+    path, sys.argv, call = pickle.loads(data)
+    sys.path += [each for each in path if each not in sys.path]
+    return _make(call)
 
 
 def _portable(error: BaseException) -> Optional[bytes]:
@@ -55,7 +62,7 @@ def main() -> int:
     """The exit code: 0, or 1 if the function failed. What it raised is shown where the call comes from."""
     descriptor = int(os.environ.pop("RUEDA_RESULTS_FD"))
     os.set_inheritable(descriptor, False)
-    outcome = _make(_take_call())
+    outcome = make_call(_read_input())
     with os.fdopen(descriptor, "wb") as results:
         pickle.dump(outcome, results, protocol=pickle.HIGHEST_PROTOCOL)
     return 0 if outcome[0] else _FAILED

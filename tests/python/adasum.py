@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Sequence
+from typing import Sequence, Tuple
 
 import numpy as np
 
+Block = Tuple[np.ndarray, int]  # a vector, and how many of the ranks below it have something
 
-def adasum_pair(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    product = float(np.sum(a * b))
-    norms = float(np.sum(a * a)), float(np.sum(b * b))
-    first, second = (1.0 - product / (2.0 * norm) if norm > 0 else 1.0 for norm in norms)
-    return first * a + second * b
+
+def _kept(product: float, norm: float, leaves: int, others: int) -> float:
+    return 1.0 - leaves / (leaves + others) * product / norm if norm != 0 and leaves else 1.0
+
+
+def _join(a: Block, b: Block) -> Block:
+    (x, n), (y, m) = a, b
+    product, xx, yy = float(np.sum(x * y)), float(np.sum(x * x)), float(np.sum(y * y))
+    return _kept(product, xx, n, m) * x + _kept(product, yy, m, n) * y, n + m
 
 
 def adasum(vectors: Sequence[np.ndarray]) -> np.ndarray:
-    """The binary tree: level k pairs blocks of 2^k ranks; who has no partner goes up as it is."""
+    """The binary tree: level k pairs blocks of 2^k ranks; who has no partner goes up as it is. Each block
+    has the weight of the ranks in it."""
     rows = [np.asarray(vector, dtype=np.float64) for vector in vectors]
-    while len(rows) > 1:
-        pairs = [adasum_pair(a, b) for a, b in zip(rows[::2], rows[1::2])]
-        rows = pairs + ([rows[-1]] if len(rows) % 2 else [])
-    return rows[0]
+    blocks = [(row, int(np.sum(row * row) != 0)) for row in rows]
+    while len(blocks) > 1:
+        pairs = [_join(a, b) for a, b in zip(blocks[::2], blocks[1::2])]
+        blocks = pairs + ([blocks[-1]] if len(blocks) % 2 else [])
+    return blocks[0][0]
 
 
 def orthogonality(vectors: Sequence[np.ndarray]) -> float:

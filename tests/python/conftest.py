@@ -13,6 +13,12 @@ from ranks import Job
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """``long`` marks what proves once more, elsewhere, what another test proves; ``-m long`` runs it."""
+    config.addinivalue_line("markers", "long: only in the long tier; see docs/testing.md")
+    config.option.markexpr = config.option.markexpr or "not long"
+
+
 @pytest.fixture(scope="session")
 def job(request: pytest.FixtureRequest) -> Iterator[Job]:
     """The job that an ``on_ranks`` test runs on."""

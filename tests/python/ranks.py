@@ -56,11 +56,19 @@ def environment(more: Mapping[str, str] = {}) -> Dict[str, str]:
 
 
 def on_ranks(
-    *sizes: int, timeout: float = CASE_SECONDS, env: Mapping[str, str] = {}
+    *sizes: int, long: Sequence[int] = (), timeout: float = CASE_SECONDS, env: Mapping[str, str] = {}
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Runs a test on every rank of a job of each of these sizes, each within ``timeout`` seconds."""
-    keys = [(size, tuple(sorted(env.items()))) for size in sizes]
-    names = [f"np{size}" + "".join(f"-{k}={v}" for k, v in sorted(env.items())) for size in sizes]
+    """Runs a test on every rank of a job of each of these sizes, each within ``timeout`` seconds. ``long``: more
+    sizes, in the long tier."""
+    variables = tuple(sorted(env.items()))
+    keys = [
+        pytest.param(
+            (size, variables),
+            id=f"np{size}" + "".join(f"-{k}={v}" for k, v in variables),
+            marks=[pytest.mark.long] if size in long else [],
+        )
+        for size in (*sizes, *long)
+    ]
 
     def decorate(body: Callable[..., None]) -> Callable[..., None]:
         def test(job: Job, **arguments: Any) -> None:
@@ -72,7 +80,7 @@ def on_ranks(
         test.__name__, test.__doc__, test.__module__ = body.__name__, body.__doc__, body.__module__
         test.__dict__.update(body.__dict__)
         test.body = body  # type: ignore[attr-defined]
-        return pytest.mark.parametrize("job", keys, indirect=True, ids=names, scope="session")(test)
+        return pytest.mark.parametrize("job", keys, indirect=True, scope="session")(test)
 
     return decorate
 

@@ -7,7 +7,7 @@ from typing import Any, List, Sequence, Tuple
 import numpy as np
 import rueda.torch as hvd
 import torch
-from adasum import adasum, adasum_pair, orthogonality  # noqa: F401
+from adasum import adasum, orthogonality  # noqa: F401
 
 Average, Sum, Adasum, Min, Max, Product = range(6)
 INTEGERS = [torch.uint8, torch.int8, torch.uint16, torch.int16, torch.int32, torch.int64]

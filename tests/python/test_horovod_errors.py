@@ -70,9 +70,9 @@ def test_operations() -> None:
         if hvd.rank() == 0:
             return hvd.allreduce(tensor, name="x")
         from rueda import _native
-        from rueda.torch import _ops
+        from rueda.torch import _tensors
 
-        return _native.submit(1, _ops.native(tensor), None, "allreduce.x", 0, 1.0, 1.0, 0, 0, 0, None).wait()
+        return _native.submit(1, _tensors.native(tensor), None, "allreduce.x", 0, 1.0, 1.0, 0, 0, 0, None).wait()
 
     fails_alike(call, "Mismatched operations: One rank did an ALLREDUCE, but another rank did an ALLGATHER.")
 
@@ -130,6 +130,13 @@ def test_bad_arguments_are_value_errors() -> None:
             case()
     hvd.init()
     assert hvd.allreduce(torch.ones(1), op=hvd.Sum).item() == 2
+
+
+@on_ranks(2)
+def test_reducescatter_has_no_adasum() -> None:
+    for call in (hvd.reducescatter, hvd.reducescatter_async):
+        with pytest.raises(RuntimeError, match="reducescatter has no Adasum"):
+            call(torch.zeros(2), op=hvd.Adasum)
 
 
 @on_ranks(2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 
 pytest.importorskip("torch")
 
+from horovod.common import basics  # noqa: E402
 from ranks import HERE, environment, horovodrun, run_script  # noqa: E402
 
 SCRIPTS = HERE / "horovod_scripts"
@@ -126,6 +128,9 @@ def test_check_build_and_version() -> None:
         assert build.returncode == 0, build
         assert "Horovod v0.28.1" in build.stdout
         assert "[X] PyTorch" in build.stdout and "[ ] MXNet" in build.stdout and "[X] Gloo" in build.stdout
+        assert ("[X] TensorFlow" in build.stdout) == (importlib.util.find_spec("tensorflow") is not None)
+        assert build.stdout.count("[X] MPI") == 2 * basics.mpi_built()
+        assert build.stderr == ""  # nothing of what frameworks print when they are imported
     assert horovodrun_alone("--version").stdout == "0.28.1\n"
 
 

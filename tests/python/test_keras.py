@@ -68,10 +68,10 @@ def test_adasum_of_updates() -> None:
     everyone = hvd.allgather_object(changes)
     for i, (before, after) in enumerate(zip(start, model.get_weights())):
         combined = everyone[0][i].astype(np.float64)
-        for change in everyone[1:]:
+        for leaves, change in enumerate(everyone[1:], 1):
             a, b = combined.ravel(), change[i].astype(np.float64).ravel()
-            own = 1 - a @ b / (2 * a @ a) if a @ a else 1.0
-            other = 1 - a @ b / (2 * b @ b) if b @ b else 1.0
+            own = 1 - leaves / (leaves + 1) * (a @ b) / (a @ a) if a @ a else 1.0
+            other = 1 - 1 / (leaves + 1) * (a @ b) / (b @ b) if b @ b else 1.0
             combined = (own * a + other * b).reshape(combined.shape)
         np.testing.assert_allclose(after, before + combined, rtol=1e-4, atol=1e-6)
     assert 0 < hvd.orthogonality() < 2

@@ -40,40 +40,52 @@ def test_all_ranks_go_on_from_the_values_of_one() -> None:
     assert len(seeds) == 1 and all(other != everyone[0] for other in everyone[1:])  # each drops out its own
 
 
+class Subclassed(keras.Model):
+    """Its layers get their variables with the first batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = keras.layers.Dense(8, activation="relu"), keras.layers.Dense(2)
+
+    def call(self, x: Any) -> Any:
+        return self.last(self.first(x))
+
+
+def of_kind(kind: str, seed: int) -> Any:
+    keras.utils.set_random_seed(seed)
+    if kind == "subclassed":
+        return Subclassed()
+    layers = [keras.layers.Dense(8, activation="relu"), keras.layers.Dense(2)]
+    return keras.Sequential([keras.Input([10]), *layers] if kind == "built" else layers)
+
+
 @on_ranks(2, env=ENV)
-def test_the_batch_before_it_does_no_harm() -> None:
-    """Values of the first batch are replaced; from then on it is rank 0's model with everybody's gradients."""
+@pytest.mark.parametrize("kind", ["built", "lazy", "subclassed"])
+def test_the_first_step_is_that_of_one_model(kind: str) -> None:
+    """Ranks of different start values end as one process with those of rank 1 does."""
     x, y, own_x, own_y = make_data(3)
-    model, alone = differing_model(), differing_model()
-    for each in (model, alone):
-        each.layers[1].rate = 0.0
-    optimizer = hvd.DistributedOptimizer(keras.optimizers.SGD(0.1, momentum=0.9))
-    fit(
-        model,
-        optimizer,
-        own_x[:BATCH],
-        own_y[:BATCH],
-        BATCH,
-        epochs=1,
-        callbacks=[hvd.callbacks.BroadcastGlobalVariablesCallback(0)],
-    )
-    start = hvd.broadcast_object([v.numpy() for v in [*model.variables, *optimizer.variables]], root_rank=0)
-    alone.compile(keras.optimizers.SGD(0.1, momentum=0.9), "mse")
-    alone.optimizer.build(alone.trainable_variables)
-    for variable, value in zip([*alone.variables, *alone.optimizer.variables], start):
-        variable.assign(value)
-    model.fit(own_x[BATCH:], own_y[BATCH:], BATCH, shuffle=False, verbose=0)
-    alone.fit(x[2 * BATCH :], y[2 * BATCH :], 2 * BATCH, shuffle=False, verbose=0)
-    same_weights(model, alone)
+    model, alone = of_kind(kind, 5 + hvd.rank()), of_kind(kind, 6)
+    for each, optimizer, data, callbacks in (
+        (
+            model,
+            hvd.DistributedOptimizer(keras.optimizers.SGD(0.1, momentum=0.9)),
+            (own_x, own_y, BATCH),
+            [hvd.callbacks.BroadcastGlobalVariablesCallback(1)],
+        ),
+        (alone, keras.optimizers.SGD(0.1, momentum=0.9), (x, y, 2 * BATCH), []),
+    ):
+        fit(each, optimizer, *data, callbacks=callbacks, epochs=1)
+    assert equal_on_ranks(model)
+    same_weights(model, alone, rtol=1e-5)
 
 
 @on_ranks(2, env=ENV)
 def test_local_variables_stay() -> None:
     _, _, x, y = make_data(2)
     model = differing_model()
-    broadcast, own = hvd.callbacks.BroadcastGlobalVariablesCallback(0), model.layers[0].trainable_variables
-    for variable in own:
-        broadcast.register_local_var(variable)
+    kernel, bias = model.layers[0].trainable_variables
+    broadcast = hvd.callbacks.BroadcastGlobalVariablesCallback(0, local_variables=[kernel])
+    broadcast.register_local_var(bias)
     fit(
         model,
         hvd.PartialDistributedOptimizer(keras.optimizers.SGD(0.01), local_layers=model.layers[0]),

@@ -168,7 +168,8 @@ def test_mixed_precision(way: str) -> None:
     _, _, x, y = make_data(4)
     part = lambda i: (x[i * BATCH : (i + 1) * BATCH], y[i * BATCH : (i + 1) * BATCH])  # noqa: E731
     counts = operations(lambda: model.train_on_batch(*part(0)))
-    assert counts == (1 if "accumulating" in way else 5), counts  # whether all are finite, and the gradients
+    # whether all are finite, how the ranks begin, and the gradients
+    assert counts == (1 if "accumulating" in way else 6), counts
     scale = float(model.optimizer.dynamic_scale)
     bad, wanted = part(1)
     model.train_on_batch(bad * np.float32(1e30 if hvd.rank() == 1 else 1), wanted)  # one rank overflows
@@ -238,9 +239,9 @@ def test_from_config_gives_another_distributed_one(way: str) -> None:
 def test_values() -> None:
     rank = hvd.rank()
     assert float(hvd.allreduce(float(rank))) == 0.5 and hvd.allreduce(rank, op=hvd.Sum) == 1
-    assert hvd.allgather(np.array([rank])).tolist() == [0, 1]
-    assert hvd.broadcast(np.array([rank + 5]), root_rank=1).tolist() == [6]
-    assert hvd.reducescatter(np.arange(4.0), op=hvd.Sum).tolist() == ([0, 2] if rank == 0 else [4, 6])
+    assert hvd.allgather(np.array([rank])).numpy().tolist() == [0, 1]
+    assert hvd.broadcast(np.array([rank + 5]), root_rank=1).numpy().tolist() == [6]
+    assert hvd.reducescatter(np.arange(4.0), op=hvd.Sum).numpy().tolist() == ([0, 2] if rank == 0 else [4, 6])
 
 
 # ---- Saving -----------------------------------------------------------------------------------------
@@ -305,4 +306,4 @@ def test_another_backend_is_told() -> None:
     assert "rueda.keras works with Keras on TensorFlow; here KERAS_BACKEND is 'numpy'" in ended.stderr
     fine = "import rueda.tensorflow as hvd; print(hvd.Average)"
     ended = subprocess.run([sys.executable, "-c", fine], env=env, capture_output=True, text=True, timeout=120)
-    assert ended.stdout == "0\n", ended.stderr
+    assert ended.stdout == "Average\n", ended.stderr

@@ -14,6 +14,7 @@ import pytest
 np = pytest.importorskip("numpy")
 
 import rueda.numpy as hvd
+from adasum import adasum
 from ranks import on_ranks
 from rueda.exceptions import RuedaError
 
@@ -81,14 +82,37 @@ def test_allreduce(dtype: Any, op: str) -> None:
 
 
 @everywhere
-def test_average_is_the_default_and_has_two_names() -> None:
-    inputs = everyone("float64")
+def test_average_is_the_default() -> None:
+    same(hvd.allreduce(values(hvd.rank(), "float64")), everyone("float64").mean(0), "float64")
+
+
+@everywhere
+def test_an_array_twice_in_a_group_in_place() -> None:
     mine = values(hvd.rank(), "float64")
-    same(hvd.allreduce(mine), inputs.mean(0), "float64")
-    same(hvd.allreduce(mine, average=True), inputs.mean(0), "float64")
-    same(hvd.allreduce(mine, average=False), inputs.sum(0), "float64")
-    with pytest.raises(ValueError, match="op and average"):
-        hvd.allreduce(mine, average=True, op=hvd.Sum)
+    first, second = hvd.grouped_allreduce_([mine, mine], op=hvd.Sum)
+    assert first is mine and second is mine
+    same(mine, everyone("float64").sum(0), "float64")
+
+
+@everywhere
+def test_gathers_and_scatters_of_a_list() -> None:
+    rank, size = hvd.rank(), hvd.size()
+    ones, rows = hvd.grouped_allgather([np.full(rank + 1, rank), np.full((1, 2), rank)], name="list")
+    same(ones, np.repeat(np.arange(size), np.arange(size) + 1), "int64")
+    same(rows, np.repeat(np.arange(size), 2).reshape(size, 2), "int64")
+    shares = hvd.grouped_reducescatter([np.arange(size) + rank, np.ones((size, 2))], op=hvd.Sum)
+    same(shares[0], np.array([size * rank + sum(range(size))]), "int64")
+    same(shares[1], np.full((1, 2), size), "float64")
+
+
+@on_ranks(1)
+def test_splits_are_whole_numbers_one_for_each_rank() -> None:
+    for splits in ([1.5], [[2]], np.array([2.5]), np.array([[2]]), np.array(2)):
+        with pytest.raises(ValueError, match="alltoall of rows: splits must be whole numbers"):
+            hvd.alltoall(np.ones(2), splits=splits, name="rows")
+    with pytest.raises(ValueError, match="alltoall of rows: 2 splits for 1 ranks"):
+        hvd.alltoall(np.ones(2), splits=[1, 1], name="rows")
+    assert hvd.alltoall(np.ones(2), splits=np.array([2]))[1].tolist() == [2]
 
 
 @everywhere
@@ -99,18 +123,18 @@ def test_scales(dtype: Any) -> None:
     same(result, inputs.sum(0) * 3, dtype)
 
 
-def adasum(a: Any, b: Any) -> Any:
-    dot, aa, bb = (a * b).sum(), (a * a).sum(), (b * b).sum()
-    return (1 - dot / (2 * aa)) * a + (1 - dot / (2 * bb)) * b
+@everywhere
+def test_adasum_is_a_binary_tree() -> None:
+    wanted = adasum(everyone("float64"))
+    same(hvd.allreduce(values(hvd.rank(), "float64"), op=hvd.Adasum), wanted, "float64")
 
 
 @everywhere
-def test_adasum_is_a_binary_tree() -> None:
-    level = list(everyone("float64"))
-    while len(level) > 1:
-        pairs = [adasum(*level[i : i + 2]) if i + 1 < len(level) else level[i] for i in range(0, len(level), 2)]
-        level = pairs
-    same(hvd.allreduce(values(hvd.rank(), "float64"), op=hvd.Adasum), level[0], "float64")
+def test_adasum_averages_parallel_arrays_over_all_that_have_something() -> None:
+    factors = np.array([1.0, 2.0, 4.0, 0.0])[: hvd.size()]
+    mean = factors.sum() / np.count_nonzero(factors)
+    array = values(0, "float64")
+    same(hvd.allreduce(factors[hvd.rank()] * array, op=hvd.Adasum), mean * array, "float64")
 
 
 @everywhere
@@ -324,7 +348,7 @@ def test_a_name_in_flight_is_refused() -> None:
 
 
 @on_ranks(1, 2)
-@pytest.mark.parametrize("module", ["rueda._basics", "rueda._process_sets", "rueda.numpy._ops"])
+@pytest.mark.parametrize("module", ["rueda._basics", "rueda._calls", "rueda._operations", "rueda._process_sets"])
 def test_examples_of_the_docstrings_hold(module: str) -> None:
     assert doctest.testmod(importlib.import_module(module)).failed == 0
 

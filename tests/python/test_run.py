@@ -153,9 +153,12 @@ def test_results_that_cannot_be_sent_are_named():
         rueda.run(threading.Lock, np=1, stderr=io.StringIO())
 
 
-def test_a_time_limit():
-    with pytest.raises(TimeoutError):
-        rueda.run(time.sleep, (LIMIT_SECONDS,), np=2, timeout=1, stderr=io.StringIO())
+@pytest.mark.parametrize("seconds", [1, 0.3])
+def test_a_time_limit(seconds):
+    said = io.StringIO()
+    with pytest.raises(TimeoutError, match=f"within {seconds} s"):
+        rueda.run(time.sleep, (LIMIT_SECONDS,), np=2, timeout=seconds, stderr=said)
+    assert f"the job took longer than {seconds} s" in said.getvalue()
 
 
 def test_bad_arguments():

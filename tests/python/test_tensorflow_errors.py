@@ -48,10 +48,31 @@ def test_errors_have_tensorflows_classes(mode: str) -> None:
     np.testing.assert_array_equal(call(mode, lambda x: hvd.allreduce(x, op=hvd.Sum), np.ones(1, np.float32)), [2])
 
 
+@on_ranks(2, env=ENV)
+@pytest.mark.parametrize("mode", MODES)
+def test_who_is_not_in_the_process_set(mode: str) -> None:
+    alone = hvd.add_process_set([0])
+    calls = [
+        lambda x: hvd.allreduce(x, process_set=alone),
+        lambda x: hvd.grouped_allreduce([x, x], process_set=alone),
+        lambda x: hvd.allgather(x, process_set=alone),
+        lambda x: hvd.broadcast(x, 0, process_set=alone),
+        lambda x: hvd.reducescatter(x, process_set=alone),
+    ]
+    for each in calls:
+        if hvd.rank() == 0:
+            call(mode, each, np.ones(2, np.float32))
+        else:
+            with pytest.raises(tf.errors.InvalidArgumentError, match="rank 1 is not in process set"):
+                call(mode, each, np.ones(2, np.float32))
+
+
 @on_ranks(1, env=ENV)
 def test_wrong_arguments() -> None:
-    with pytest.raises(ValueError, match="twice"):
-        hvd.allreduce(tf.ones(1), average=True, op=hvd.Sum)
+    with pytest.raises(RuntimeError, match="reducescatter has no Adasum"):
+        hvd.reducescatter(tf.ones(2), op=hvd.Adasum)
+    with pytest.raises(ValueError, match="op=77 is none of Average"):
+        hvd.reducescatter(tf.ones(1), op=77)
     with pytest.raises(ValueError, match="none of Average"):
         hvd.allreduce(tf.ones(1), op=17)
     with pytest.raises(RuntimeError, match="broadcast_variables"):

@@ -77,7 +77,7 @@ def compare(
         np.testing.assert_allclose(own, value, rtol=rtol, atol=rtol * 5, err_msg=name)
 
 
-@on_ranks(1, 2, 3, env=ENV)
+@on_ranks(2, 3, long=[1], env=ENV)
 @pytest.mark.parametrize("kind", SHAPES)
 @pytest.mark.parametrize("eager", [False, True])
 def test_is_one_process_on_the_joined_batch(kind: str, eager: bool) -> None:

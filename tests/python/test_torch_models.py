@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Tuple
 
 import pytest
 import rueda.torch as hvd
@@ -209,6 +209,34 @@ def test_sparse_embedding(as_dense: bool, wrap: Dict[str, Any]) -> None:
             opt.step()
         assert model.table.weight.grad.is_sparse != as_dense
     assert_same(model, reference)
+
+
+@on_ranks(1, 2, 3)
+@pytest.mark.parametrize("wrap", [{}, {"compression": hvd.Compression.fp16}, {"backward_passes_per_step": 2}], ids=str)
+def test_sparse_adam_with_gradients_that_are_dense_on_the_way(wrap: Dict[str, Any]) -> None:
+    """SparseAdam takes sparse gradients alone, and changes the rows that these have."""
+
+    def make() -> Tuple[torch.nn.Module, Any]:
+        torch.manual_seed(1)
+        table = torch.nn.Embedding(10, 4, sparse=True)
+        return table, optim.SparseAdam(table.parameters(), lr=0.1)
+
+    words = torch.randint(0, 10, (4, hvd.size(), 2, 3), generator=torch.Generator().manual_seed(3))
+    (reference, plain), (table, inner) = make(), make()
+    optimizer = hvd.DistributedOptimizer(inner, table.named_parameters(), sparse_as_dense=True, **wrap)
+    passes = wrap.get("backward_passes_per_step", 1)
+    for step in words:
+        before = table.weight.detach().clone()
+        optimizer.zero_grad(), plain.zero_grad()
+        for rows in step[hvd.rank()][:passes]:
+            table(rows).square().sum().backward()
+        (reference(step[:, :passes].flatten()).square().sum() / hvd.size()).backward()
+        assert table.weight.grad.is_sparse
+        optimizer.step(), plain.step()
+        changed = (table.weight != before).any(1).nonzero().flatten()
+        assert changed.tolist() == step[:, :passes].unique().tolist()
+    tolerance = 1e-2 if "compression" in wrap else 1e-5
+    torch.testing.assert_close(table.weight, reference.weight, rtol=tolerance, atol=tolerance)
 
 
 @on_ranks(2)

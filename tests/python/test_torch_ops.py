@@ -52,23 +52,6 @@ def test_scales(dtype: torch.dtype) -> None:
             ref.check(member, ref.reduce(inputs, op, factor, 0.5), dtype, op)
 
 
-@on_ranks(2, 4)
-def test_average_is_the_old_way_to_say_op() -> None:
-    inputs = ref.make_all((4,), torch.float32)
-    mine = inputs[hvd.rank()]
-    for average, op in [(None, Average), (True, Average), (False, Sum)]:
-        wanted = ref.reduce(inputs, op)
-        ref.check(hvd.allreduce(mine, average=average), wanted, torch.float32)
-        ref.check(hvd.allreduce_(mine.clone(), average), wanted, torch.float32)
-        ref.check(hvd.allreduce_async(mine, average).wait(), wanted, torch.float32)
-        ref.check(hvd.grouped_allreduce([mine], average)[0], wanted, torch.float32)
-    for function in (hvd.allreduce, hvd.allreduce_, hvd.allreduce_async, hvd.allreduce_async_):
-        with pytest.raises(ValueError, match="average"):
-            function(mine, average=True, op=Sum)
-    with pytest.raises(ValueError, match="average"):
-        hvd.grouped_allreduce([mine], average=True, op=Sum)
-
-
 @on_ranks(1, 2, 3)
 def test_grouped_allreduce() -> None:
     kinds = [(shape, dtype) for dtype in ref.FLOATS + [torch.int32] for shape in [(), (0,), (9,), (3, 4)]]

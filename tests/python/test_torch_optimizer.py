@@ -35,6 +35,17 @@ def test_every_optimizer(name: str) -> None:
     assert isinstance(wrapped, type(OPTIMIZERS[name]([torch.zeros(1)])))
 
 
+@on_ranks(1, 2)
+@pytest.mark.parametrize("op", [hvd.Average, hvd.Sum, hvd.Adasum])
+def test_what_was_given_can_be_read(op: int) -> None:
+    given: Dict[str, Any] = {"op": op, "process_set": hvd.global_process_set, "backward_passes_per_step": 3}
+    given.update(sparse_as_dense=True, gradient_predivide_factor=2.0 if op == hvd.Average else 1.0)
+    wrapped = hvd.DistributedOptimizer(sgd(make_model().parameters()), **given)
+    assert {name: getattr(wrapped, name) for name in given} == given
+    wrapped.set_backward_passes_per_step(2)
+    assert wrapped.backward_passes_per_step == 2
+
+
 @on_ranks(2, 3, 4)
 @pytest.mark.parametrize("set_to_none", [True, False])
 def test_clipping(set_to_none: bool) -> None:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
-from typing import Dict, List
+from typing import Any, Dict, List
 
 import pytest
 
@@ -93,7 +93,13 @@ class Installed:
         return run(*command, env=clean_environment(), cwd=self.folder)
 
 
-@pytest.fixture(scope="module", params=find_pythons(), ids=lambda path: Path(os.path.realpath(path)).name)
+def between_in_the_long_tier(pythons: List[str]) -> List[Any]:
+    """The oldest and the newest always; the wheel is the same for all."""
+    last = len(pythons) - 1
+    return [pytest.param(path, marks=[pytest.mark.long] * (0 < i < last)) for i, path in enumerate(pythons)]
+
+
+@pytest.fixture(scope="module", params=between_in_the_long_tier(find_pythons()), ids=lambda path: Path(os.path.realpath(path)).name)
 def installed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Installed:
     return Installed(request.param, tmp_path_factory.mktemp("environment"), wheel)
 

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import importlib.util
 import os
-from typing import Any, Iterator, List, Optional, Sequence
+import re
+from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
 
-import rueda
+from horovod.common import basics
 
 EXTENSIONS = ["tensorflow", "torch", "mxnet"]
+
+
+def _cache(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function, which is asked only once for the same arguments."""
+    return functools.lru_cache(maxsize=None)(function)
 
 
 def extension_available(ext_base_name: str, verbose: bool = False) -> bool:
@@ -38,27 +45,27 @@ def gpu_available(ext_base_name: str, verbose: bool = False) -> bool:
 
 def mpi_built(verbose: bool = False) -> bool:
     """Whether there is an engine for MPI."""
-    return rueda.mpi_built()
+    return basics.mpi_built()
 
 
 def gloo_built(verbose: bool = False) -> bool:
     """Whether there is our own engine: always."""
-    return rueda.gloo_built()
+    return basics.gloo_built()
 
 
 def nccl_built(verbose: bool = False) -> int:
     """Version of NCCL; 0: not there."""
-    return rueda.nccl_built()
+    return basics.nccl_built()
 
 
 def ddl_built(verbose: bool = False) -> bool:
     """An engine that is not there."""
-    return rueda.ddl_built()
+    return basics.ddl_built()
 
 
 def ccl_built(verbose: bool = False) -> bool:
     """An engine that is not there."""
-    return rueda.ccl_built()
+    return basics.ccl_built()
 
 
 @contextlib.contextmanager
@@ -100,3 +107,16 @@ def is_iterable(x: Any) -> bool:
 
 def check_installed_version(name: str, version: str, exception: Optional[BaseException] = None) -> None:
     """Nothing is built for one version of a framework, so all are right."""
+
+
+def is_version_greater_equal_than(ver: str, target: str) -> bool:
+    """Whether version ``ver`` is ``target`` or newer. Both have three parts, such as 2.12.0; what comes behind
+    the numbers (rc1, +cpu) does not count."""
+    return _three_numbers(ver) >= _three_numbers(target)
+
+
+def _three_numbers(version: str) -> Tuple[int, ...]:
+    found = re.match(r"(\d+)\.(\d+)\.(\d+)", version) if isinstance(version, str) else None
+    if found is None:
+        raise ValueError(f"{version!r} is no version of three numbers, such as 2.12.0")
+    return tuple(int(part) for part in found.groups())

@@ -5,7 +5,8 @@ from horovod._absent import front_end
 front_end("horovod.keras", "rueda.keras")
 
 from rueda.keras import *  # noqa: E402,F401,F403
-from rueda.keras import callbacks, elastic  # noqa: E402,F401
 
 from horovod.common.basics import *  # noqa: E402,F401,F403
 from horovod.common.exceptions import HorovodInternalError  # noqa: E402,F401
+from horovod.keras import callbacks, elastic  # type: ignore[no-redef] # noqa: E402,F401
+from horovod.keras._wrappers import *  # noqa: E402,F401,F403

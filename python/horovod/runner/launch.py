@@ -4,13 +4,27 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import subprocess
 import sys
-from typing import List, NoReturn
+from typing import Dict, List, NoReturn, Sequence
 
+import rueda
 from rueda._run import find_program
 
 from horovod._beside import find_real_horovod
 from horovod.common import util
+
+
+def _find_front_ends(frameworks: Sequence[str]) -> Dict[str, bool]:
+    """Which of them can be imported. In processes of their own: frameworks print what nobody has asked for."""
+    processes = {
+        name: subprocess.Popen(
+            [sys.executable, "-c", f"import horovod.{name}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        for name in frameworks
+        if importlib.util.find_spec(name) is not None
+    }
+    return {name: name in processes and processes[name].wait() == 0 for name in frameworks}
 
 
 def check_build() -> str:
@@ -19,17 +33,15 @@ def check_build() -> str:
     def box(there: object) -> str:
         return "[X]" if there else "[ ]"
 
-    def module(name: str) -> str:
-        return box(importlib.util.find_spec(name) is not None and util.extension_available(name))
-
+    front_ends = _find_front_ends(["tensorflow", "torch"])
     from horovod import __version__
 
     beside = "".join(f"\nBeside it, and their files mix: {sign}\n" for sign in find_real_horovod())
-    return f"""Horovod v{__version__}, served by Rueda {util.rueda.__version__}:
+    return f"""Horovod v{__version__}, served by Rueda {rueda.__version__}:
 
 Available Frameworks:
-    {module("tensorflow")} TensorFlow
-    {module("torch")} PyTorch
+    {box(front_ends["tensorflow"])} TensorFlow
+    {box(front_ends["torch"])} PyTorch
     [ ] MXNet
 
 Available Controllers:

@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 import keras
 
-from .._basics import Adasum
+from .._reduce_op import Adasum
 from ..tensorflow._gradients import AdasumOfUpdates, Combiner, scale
 
 OLDEST = (3, 5)  # before, Keras clipped gradients and accumulated them then

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from numbers import Real
-from typing import Any, Callable, Dict, List, Optional, Union
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Union
 
 import numpy as np
 import tensorflow as tf
@@ -14,35 +14,73 @@ from .._process_sets import ProcessSet, global_process_set
 from ..tensorflow._gradients import variable_key
 from ..tensorflow._keras_state import shared_state
 from ..tensorflow.functions import allgather_object, broadcast_variables
+from ._build import build_for, build_optimizer, is_built
 from ._which import keras
 
 SAME_RATE = 1e-6  # relative; a learning rate is kept as float32
 
 
 class BroadcastGlobalVariablesCallback(keras.callbacks.Callback):
-    """Gives every rank the weights and the optimizer's state of ``root_rank``, after the first batch: then
-    all of them exist."""
+    """Gives every rank the weights and the optimizer's state of ``root_rank`` before the first step, so that
+    all begin alike. ``local_variables`` stay each rank's own.
 
-    def __init__(self, root_rank: int, device: str = "", process_set: ProcessSet = global_process_set) -> None:
+    A model that has no variables before its first batch gets them from the shapes of the batch. What can only
+    be made by the first step itself is sent after it."""
+
+    def __init__(
+        self,
+        root_rank: int,
+        *,
+        local_variables: Optional[Sequence[Any]] = None,
+        process_set: ProcessSet = global_process_set,
+    ) -> None:
         super().__init__()
-        self.root_rank, self.device, self.process_set = root_rank, device, process_set
-        self._done = False
-        self._local: set = set()
+        self.root_rank, self.process_set = root_rank, process_set
+        self._sent: Set[int] = set()  # by id
+        self._is_first = False
+        self._local: Set[Any] = {variable_key(variable) for variable in local_variables or []}
 
     def register_local_var(self, variable: Any) -> None:
         """This variable stays the rank's own."""
         self._local.add(variable_key(variable))
 
     def on_train_begin(self, logs: Optional[Dict[str, Any]] = None) -> None:
-        self._done = False
+        self._sent.clear()
+        self._is_first = self.process_set.included()
+        if not self._is_first:
+            return
+        if is_built(self.model):
+            self._send()
+        else:
+            self._send_before_the_first_step()
 
     def on_train_batch_end(self, batch: int, logs: Optional[Dict[str, Any]] = None) -> None:
-        if self._done or not self.process_set.included():
-            return
-        variables = shared_state(self.model, getattr(self.model, "optimizer", None))
-        shared = [v for v in variables if variable_key(v) not in self._local]
-        broadcast_variables(shared, self.root_rank, self.process_set)
-        self._done = True
+        if self._is_first:
+            self._send()
+            self._is_first = False
+
+    def _send_before_the_first_step(self) -> None:
+        """Keras hands the data to the function that makes the step: only there its shapes are known."""
+        step = self.model.train_function
+
+        def first(iterator: Any) -> Any:
+            self.model.train_function = step
+            if build_for(self.model, iterator):
+                self._send()
+            return step(iterator)
+
+        self.model.train_function = first
+
+    def _send(self) -> None:
+        """All that is there and was not sent yet."""
+        build_optimizer(self.model)
+        variables = [
+            variable
+            for variable in shared_state(self.model, getattr(self.model, "optimizer", None))
+            if variable_key(variable) not in self._local and id(variable) not in self._sent
+        ]
+        broadcast_variables(variables, self.root_rank, self.process_set)
+        self._sent.update(map(id, variables))
 
 
 class MetricAverageCallback(keras.callbacks.Callback):
@@ -51,7 +89,7 @@ class MetricAverageCallback(keras.callbacks.Callback):
     where Keras knows it, others are refused at once instead of waiting for ever. A metric that only some
     ranks have (as rank 0 may be the one that validates) is averaged over those."""
 
-    def __init__(self, device: str = "", process_set: ProcessSet = global_process_set) -> None:
+    def __init__(self, *, process_set: ProcessSet = global_process_set) -> None:
         super().__init__()
         self.process_set = process_set
 

@@ -7,13 +7,40 @@
     mean = hvd.allreduce(np.arange(3.0) * hvd.rank())     # start it with: rueda run -np 4 python this.py
 """
 
-# "as" and "*" tell type checkers that these are for users.
+from __future__ import annotations
+
+from typing import List
+
+from .. import _basics, _process_sets, _reduce_op
 from .._basics import *  # noqa: F401,F403
-from .._calls import Handle as Handle
-from .._calls import poll as poll
-from .._calls import synchronize as synchronize
-from .._objects import allgather_object as allgather_object
-from .._objects import broadcast_object as broadcast_object
-from .._objects import broadcast_object_fn as broadcast_object_fn
+from .._basics import orthogonality
+from .._calls import Handle, barrier, barrier_async, join, join_async, poll, synchronize
+from .._objects import allgather_object, broadcast_object, broadcast_object_fn
 from .._process_sets import *  # noqa: F401,F403
+from .._reduce_op import *  # noqa: F401,F403
+from . import _ops, _rooted
 from ._ops import *  # noqa: F401,F403
+from ._rooted import *  # noqa: F401,F403
+
+__all__ = [
+    "Handle",
+    "allgather_object",
+    "barrier",
+    "barrier_async",
+    "broadcast_object",
+    "broadcast_object_fn",
+    "join",
+    "join_async",
+    "orthogonality",
+    "poll",
+    "synchronize",
+]
+__all__ += _basics.__all__
+__all__ += _ops.__all__
+__all__ += _process_sets.__all__
+__all__ += _reduce_op.__all__
+__all__ += _rooted.__all__
+
+
+def __dir__() -> List[str]:
+    return sorted(__all__)

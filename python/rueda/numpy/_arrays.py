@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, Optional, Sequence, Tuple
 
 import numpy as np
 
 from .. import _native
+from .._tensors import Tensors
 
 #: By the name of the type, so that bfloat16 works wherever ml_dtypes (or another package) defines it.
 _NUMBERS: Dict[str, int] = {
@@ -31,30 +32,6 @@ _INSTEAD = {
 }
 
 
-def contiguous(array: Any, name: Optional[str]) -> np.ndarray:
-    """The array itself, or a copy that the engine can read: in one piece, in this machine's byte order.
-    ``ValueError``: its type cannot be combined."""
-    array = np.asarray(array)
-    if array.dtype.name not in _NUMBERS:
-        raise ValueError(
-            f"tensor {name or '(no name)'}: {array.dtype.name} cannot be combined"
-            + _INSTEAD.get(array.dtype.name, "")
-        )
-    return np.asarray(array, dtype=array.dtype.newbyteorder("="), order="C")
-
-
-def target(array: Any, name: Optional[str]) -> np.ndarray:
-    """Checks what is to be changed in place."""
-    if not isinstance(array, np.ndarray) or not array.flags.writeable:
-        raise ValueError(f"tensor {name or '(no name)'}: only a writable numpy.ndarray can be changed in place")
-    return array
-
-
-def native(array: np.ndarray) -> Tuple[int, int, Tuple[int, ...], np.ndarray]:
-    """A contiguous array for ``_native.submit``, which keeps it alive."""
-    return (array.__array_interface__["data"][0], _NUMBERS[array.dtype.name], array.shape, array)
-
-
 class _Loan:
     """Memory of the engine. NumPy takes it by DLPack, but read-only; it is ours to write, so it is handed
     to NumPy once more by its address."""
@@ -72,9 +49,43 @@ class _Loan:
         return (1, 0)
 
 
-def from_output(request: _native.Request, dtype: np.dtype) -> Tuple[np.ndarray, Tuple[int, ...]]:
-    """The output that the library has allocated, and alltoall's received splits."""
-    capsule, shape, splits = request.output()
-    if 0 in shape:
-        return np.empty(shape, dtype), splits
-    return np.asarray(_Loan(capsule)).view(dtype).reshape(shape), splits
+class Arrays(Tensors[Any, np.ndarray]):
+    """Everything that numpy.asarray takes is an array here; results are arrays."""
+
+    def readable(self, tensor: Any, name: Optional[str]) -> np.ndarray:
+        """In one piece, in this machine's byte order."""
+        array = np.asarray(tensor)
+        if array.dtype.name not in _NUMBERS:
+            raise ValueError(
+                f"tensor {name or '(no name)'}: {array.dtype.name} cannot be combined"
+                + _INSTEAD.get(array.dtype.name, "")
+            )
+        return np.asarray(array, dtype=array.dtype.newbyteorder("="), order="C")
+
+    def writable(self, tensor: Any, name: Optional[str]) -> np.ndarray:
+        if not isinstance(tensor, np.ndarray) or not tensor.flags.writeable:
+            raise ValueError(f"tensor {name or '(no name)'}: only a writable numpy.ndarray can be changed in place")
+        return tensor
+
+    def empty_like(self, source: np.ndarray) -> np.ndarray:
+        return np.empty_like(source)
+
+    def native(self, source: np.ndarray) -> Tuple[int, int, Tuple[int, ...], np.ndarray]:
+        """The extension keeps it alive."""
+        return (source.__array_interface__["data"][0], _NUMBERS[source.dtype.name], source.shape, source)
+
+    def beside(self, given: Any, result: np.ndarray) -> np.ndarray:
+        return result
+
+    def fill(self, target: np.ndarray, result: np.ndarray) -> np.ndarray:
+        target[...] = result
+        return target
+
+    def from_output(self, request: _native.Request, source: np.ndarray) -> Tuple[np.ndarray, Tuple[int, ...]]:
+        capsule, shape, splits = request.output()
+        if 0 in shape:
+            return np.empty(shape, source.dtype), splits
+        return np.asarray(_Loan(capsule)).view(source.dtype).reshape(shape), splits
+
+    def counts(self, numbers: Sequence[int]) -> np.ndarray:
+        return np.array(numbers, np.int32)

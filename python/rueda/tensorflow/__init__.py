@@ -7,10 +7,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, List
 
+from .. import _basics, _process_sets, _reduce_op
 from .._basics import *  # noqa: F401,F403
 from .._process_sets import *  # noqa: F401,F403
+from .._reduce_op import *  # noqa: F401,F403
 from . import elastic
 from ._ops import (
     allgather,
@@ -44,11 +46,41 @@ from .optimizer import DistributedOptimizer
 from .tape import DistributedGradientTape, PartialDistributedGradientTape
 
 if TYPE_CHECKING:
-    from .sync_batch_norm import SyncBatchNormalization
+    from .sync_batch_norm import SyncBatchNormalization as SyncBatchNormalization
 
-_OURS = {"Any", "TYPE_CHECKING", "annotations"}
-
-__all__ = [name for name in dir() if not name.startswith("_") and name not in _OURS]
+__all__ = [
+    "BroadcastGlobalVariablesHook",
+    "Compression",
+    "DistributedGradientTape",
+    "DistributedOptimizer",
+    "PartialDistributedGradientTape",
+    "allgather",
+    "allgather_object",
+    "allreduce",
+    "alltoall",
+    "barrier",
+    "broadcast",
+    "broadcast_",
+    "broadcast_global_variables",
+    "broadcast_object",
+    "broadcast_object_fn",
+    "broadcast_variables",
+    "elastic",
+    "grouped_allgather",
+    "grouped_allreduce",
+    "grouped_reducescatter",
+    "join",
+    "local_rank_op",
+    "local_size_op",
+    "orthogonality",
+    "process_set_included_op",
+    "rank_op",
+    "reducescatter",
+    "size_op",
+]
+__all__ += _basics.__all__
+__all__ += _process_sets.__all__
+__all__ += _reduce_op.__all__
 
 
 def __getattr__(name: str) -> Any:
@@ -58,3 +90,7 @@ def __getattr__(name: str) -> Any:
     from .sync_batch_norm import SyncBatchNormalization
 
     return SyncBatchNormalization
+
+
+def __dir__() -> List[str]:
+    return sorted([*__all__, "SyncBatchNormalization"])

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, List, Sequence, Set
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set
 
 import tensorflow as tf
 
 from .. import _native
-from .._basics import Adasum, Average, Min, Sum
 from .._process_sets import ProcessSet, global_process_set
+from .._reduce_op import Adasum, Average, Min, Sum
 from . import _ops
+from ._alike import compare_first
 from .compression import Compression
 
 MAX_NAME = 200  # bytes; the engine takes more, but its own words come before
@@ -72,12 +73,29 @@ class Combiner:
         for i in shared:
             if isinstance(results[i], tf.IndexedSlices) and (self._sparse_as_dense or self.op == Adasum):
                 results[i] = tf.convert_to_tensor(results[i])
+        if prefix == "gradient":
+            self._check_beginning([variables[i] for i in shared], results, shared, names)
         dense = [i for i in shared if not isinstance(results[i], tf.IndexedSlices)]
         self._combine_dense(results, names, dense, self._group([variables[i] for i in dense]))
         for i in shared:
             if isinstance(results[i], tf.IndexedSlices):
                 results[i] = _ops.allreduce(results[i], op=self.op, name=names[i], process_set=self.process_set)
         return results
+
+    def check_beginning(self, variables: Sequence[Any], name: str) -> Optional[Any]:
+        """Whether the ranks begin with the same variables; see ``_alike``."""
+        return compare_first(variables, _label, name, self.process_set)
+
+    def _check_beginning(
+        self, variables: List[Any], results: List[Any], shared: List[int], names: List[str]
+    ) -> None:
+        """The gradients are used after it: a ``tf.function`` sees to that by itself."""
+        done = self.check_beginning(variables, names[shared[0]]) if shared else None
+        if done is None or tf.inside_function():
+            return
+        with tf.control_dependencies([done]):
+            for i in shared:
+                results[i] = tf.nest.map_structure(tf.identity, results[i], expand_composites=True)
 
     def _group(self, variables: List[Any]) -> List[List[int]]:
         """Positions of those that travel together; variables in no group travel alone."""
@@ -124,11 +142,12 @@ class Combiner:
         return tf.cast(least, tf.bool)
 
 
-def combining(mixin: type, instance: Any, combiner: Combiner) -> Any:
+def combining(mixin: type, instance: Any, combiner: Combiner, **more: Any) -> Any:
     """The same tape or optimizer, of a class that the mixin comes before; it keeps name and module, so that
-    what is saved can be loaded without us. Both have one state: a tape may be wrapped while it records."""
+    what is saved can be loaded without us. ``more``: other members of the class. Both have one state: a tape may
+    be wrapped while it records."""
     kind: Any = type(instance)
-    members = {"__module__": kind.__module__, "_rueda_combiner": combiner}
+    members = {"__module__": kind.__module__, "_rueda_combiner": combiner, **more}
     changed = kind.__new__(type(kind.__name__, (mixin, kind), members))
     object.__setattr__(changed, "__dict__", instance.__dict__)
     return changed
@@ -175,8 +194,10 @@ class AdasumOfUpdates:
     def __init__(self, variables: Sequence[Any], combiner: Combiner) -> None:
         self._variables = [v for v in variables if combiner.is_shared(v)]
         self._combiner = combiner
-        # the step may write into the memory that a variable's value is read from
-        self._before = [tf.raw_ops.DeepCopy(x=tf.convert_to_tensor(v)) for v in self._variables]
+        done = combiner.check_beginning(self._variables, _ops.call_site("beginning"))
+        with tf.control_dependencies([] if done is None else [done]):
+            # the step may write into the memory that a variable's value is read from
+            self._before = [tf.raw_ops.DeepCopy(x=tf.convert_to_tensor(v)) for v in self._variables]
 
     @_ops.as_it_is
     def finish(self) -> List[Any]:
@@ -184,3 +205,13 @@ class AdasumOfUpdates:
         changes = [tf.convert_to_tensor(v) - old for v, old in zip(self._variables, self._before)]
         combined = self._combiner.combine(changes, self._variables, "update")
         return [v.assign(old + new) for v, old, new in zip(self._variables, self._before, combined)]
+
+
+def adasum_step(variables: Sequence[Any], combiner: Combiner, step: Callable[[], Any]) -> Any:
+    """An optimizer's step on this rank, then the Adasum of all ranks' changes; in a graph the operation that does
+    both."""
+    updates = AdasumOfUpdates(variables, combiner)
+    with tf.control_dependencies(updates._before):
+        done = step()
+    with tf.control_dependencies([done] if done is not None else []):
+        return tf.group(*updates.finish())

@@ -10,26 +10,30 @@ from __future__ import annotations
 import re
 import struct
 import weakref
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, TypeVar, cast
 
 import tensorflow as tf
 from tensorflow.python.ops import control_flow_util
 
 from .. import _native
-from .._basics import Adasum, Average, Max, Min, Product, Sum
 from .._calls import (
     ALLGATHER,
     ALLREDUCE,
     ALLTOALL,
     BROADCAST,
     REDUCESCATTER,
+    check_op,
     group_name,
+    join_async,
     member_names,
-    resolve_op,
+    refuse_adasum,
 )
 from .._process_sets import ProcessSet, get_process_set_by_id, global_process_set
-from ._library import operations
+from .._reduce_op import Adasum, Average, Max, Min, Product, Sum
+from ._library import await_eagerly, operations
 from .compression import Compression
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 #: Positions of tensors that travel together; None: each alone.
 Groups = Optional[List[List[int]]]
@@ -41,8 +45,9 @@ _NO_GUARD = 0
 _calls: "weakref.WeakKeyDictionary[Any, Dict[str, int]]" = weakref.WeakKeyDictionary()
 
 
-#: For functions that may be called where TensorFlow traces: it need not rewrite them for graphs.
-as_it_is = tf.autograph.experimental.do_not_convert
+def as_it_is(function: Function) -> Function:
+    """For functions that may be called where TensorFlow traces: it need not rewrite them for graphs."""
+    return cast(Function, tf.autograph.experimental.do_not_convert(function))
 
 
 def call_site(word: str) -> str:
@@ -74,7 +79,7 @@ def _refuse_xla() -> None:
         )
 
 
-def _guard() -> Any:
+def guard() -> Any:
     """A number that TensorFlow cannot take for a constant: it would run the start while it optimizes the
     graph, and leave the wait without an operation. A random one, because TensorFlow does not put those in
     an order, as it does with other stateful operations; with a seed, which is asked for where all must be
@@ -105,13 +110,13 @@ def _run(
     groups: Groups = None,
 ) -> List[Any]:
     """Starts an operation for each group of tensors (by position; None: each alone) and waits for all."""
-    guard, number = _guard(), process_set._require_id()
+    unknown, number = guard(), process_set._require_id()
     order: List[int] = []
     outputs, handles = [], []
     for group in groups or [[i] for i in range(len(tensors))]:
         started, handle = operations.rueda_start(
             tensors=[tensors[i] for i in group],
-            guard=guard,
+            guard=unknown,
             tensor_names=_lines([names[i] for i in group]),
             count=len(group),
             kind=kind,
@@ -124,6 +129,8 @@ def _run(
         order.extend(group)
         outputs.extend(started)
         handles.extend([handle] * len(group))
+    if tf.executing_eagerly():
+        await_eagerly(handles)
     results = operations.rueda_wait(outputs=outputs, handles=handles, blocks=tf.executing_eagerly())
     return [result for _, result in sorted(zip(order, results), key=lambda pair: pair[0])]
 
@@ -131,7 +138,7 @@ def _run(
 def _sized(kind: int, tensor: Any, name: str, op: int, scales: Tuple[float, float], process_set: ProcessSet, splits: Any = None) -> Tuple[Any, Any]:
     handle = operations.rueda_start_sized(
         tensor=tensor,
-        guard=_guard(),
+        guard=guard(),
         splits=tf.zeros([0], tf.int64) if splits is None else tf.cast(splits, tf.int64),
         tensor_names=_lines([name]),
         kind=kind,
@@ -140,6 +147,8 @@ def _sized(kind: int, tensor: Any, name: str, op: int, scales: Tuple[float, floa
         postscale_bits=_bits(scales[1]),
         process_set=process_set._require_id(),
     )
+    if tf.executing_eagerly():
+        await_eagerly([handle])
     return operations.rueda_take(handle=handle, T=tensor.dtype, blocks=tf.executing_eagerly())
 
 
@@ -193,35 +202,34 @@ def _allreduce_gradient(
 def _allreduce_slices(
     slices: tf.IndexedSlices, name: Optional[str], op: int, scales: Tuple[float, float], process_set: ProcessSet
 ) -> tf.IndexedSlices:
-    """The ranks' rows and their numbers, gathered; Average divides the values."""
+    """The ranks' rows and their numbers, gathered; Average divides the values, so that whole numbers become
+    floating-point ones."""
     if op not in (Average, Sum):
         raise NotImplementedError("tf.IndexedSlices have Average and Sum only; use sparse_as_dense=True")
     part = (lambda word: None) if name is None else (lambda word: f"{name}.{word}")
     values = allgather(slices.values, part("values"), process_set=process_set)
     indices = allgather(slices.indices, part("indices"), process_set=process_set)
-    factor = scales[0] * scales[1] / (process_set.size() if op == Average else 1)
-    if factor != 1.0:
-        values = tf.cast(tf.cast(values, tf.float64) * factor, values.dtype)
+    if op == Average:
+        values = tf.truediv(values, tf.cast(process_set.size(), values.dtype))
+    if scales[0] * scales[1] != 1.0:
+        values = tf.cast(tf.cast(values, tf.float64) * (scales[0] * scales[1]), values.dtype)
     return tf.IndexedSlices(values, indices, dense_shape=slices.dense_shape)
 
 
 @as_it_is
 def allreduce(
     tensor: Any,
-    average: Optional[bool] = None,
-    device_dense: str = "",
-    device_sparse: str = "",
+    *,
     compression: Any = Compression.none,
-    op: Optional[int] = None,
+    op: int = Average,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
-    ignore_name_scope: bool = False,
 ) -> Any:
     """Combines a tensor over all ranks (Average, unless ``op`` says otherwise); with gradient.
-    ``tf.IndexedSlices`` are gathered; for Adasum make them dense. The devices are there for Horovod's sake."""
-    op = resolve_op(average, op)
+    ``tf.IndexedSlices`` are gathered; for Adasum make them dense."""
+    check_op(op)
     if isinstance(tensor, tf.IndexedSlices):
         if op == Adasum:
             tensor = tf.convert_to_tensor(tensor)
@@ -256,20 +264,17 @@ def grouped_allreduce_named(
 @as_it_is
 def grouped_allreduce(
     tensors: Sequence[Any],
-    average: Optional[bool] = None,
-    device_dense: str = "",
-    device_sparse: str = "",
+    *,
     compression: Any = Compression.none,
-    op: Optional[int] = None,
+    op: int = Average,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
-    process_set: ProcessSet = global_process_set,
-    ignore_name_scope: bool = False,
     name: Optional[str] = None,
+    process_set: ProcessSet = global_process_set,
 ) -> List[Any]:
     """Combines a list of tensors, together or not at all; with gradient. ``tf.IndexedSlices`` among them
     are gathered."""
-    op = resolve_op(average, op)
+    check_op(op)
     scales = (prescale_factor, postscale_factor)
     results: List[Any] = list(tensors)
     dense = [i for i, each in enumerate(results) if not isinstance(each, tf.IndexedSlices)]
@@ -304,7 +309,7 @@ def grouped_allreduce(
 def allgather(
     tensor: Any,
     name: Optional[str] = None,
-    ignore_name_scope: bool = False,
+    *,
     process_set: ProcessSet = global_process_set,
 ) -> Any:
     """The ranks' tensors one after the other along the first dimension, which may differ; with gradient."""
@@ -331,12 +336,12 @@ def allgather(
 def grouped_allgather(
     tensors: Sequence[Any],
     name: Optional[str] = None,
-    ignore_name_scope: bool = False,
+    *,
     process_set: ProcessSet = global_process_set,
 ) -> List[Any]:
     """The allgather of each tensor of a list; with gradient."""
     members = member_names(name, len(tensors))
-    return [allgather(each, own, ignore_name_scope, process_set) for each, own in zip(tensors, members)]
+    return [allgather(each, own, process_set=process_set) for each, own in zip(tensors, members)]
 
 
 @as_it_is
@@ -344,7 +349,7 @@ def broadcast(
     tensor: Any,
     root_rank: int,
     name: Optional[str] = None,
-    ignore_name_scope: bool = False,
+    *,
     process_set: ProcessSet = global_process_set,
 ) -> Any:
     """The tensor of ``root_rank`` (a rank of the job, not of the set); with gradient."""
@@ -377,7 +382,7 @@ def alltoall(
     tensor: Any,
     splits: Any = None,
     name: Optional[str] = None,
-    ignore_name_scope: bool = False,
+    *,
     process_set: ProcessSet = global_process_set,
 ) -> Any:
     """Sends ``splits[i]`` rows to rank i of the set and gives the rows received, by rank; with splits
@@ -403,16 +408,16 @@ def alltoall(
 @as_it_is
 def reducescatter(
     tensor: Any,
-    device_dense: str = "",
+    *,
     compression: Any = Compression.none,
     op: int = Average,
-    name: Optional[str] = None,
-    process_set: ProcessSet = global_process_set,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
-    ignore_name_scope: bool = False,
+    name: Optional[str] = None,
+    process_set: ProcessSet = global_process_set,
 ) -> Any:
     """Combines a tensor and gives each rank its share of the rows; with gradient."""
+    refuse_adasum(op)
     wire = full_name("reducescatter", name)
     small, context = compression.compress(tf.convert_to_tensor(tensor))
     factor = prescale_factor * postscale_factor * (process_set.size() if op == Sum else 1)
@@ -434,14 +439,13 @@ def reducescatter(
 @as_it_is
 def grouped_reducescatter(
     tensors: Sequence[Any],
-    device_dense: str = "",
+    *,
     compression: Any = Compression.none,
     op: int = Average,
-    process_set: ProcessSet = global_process_set,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
-    ignore_name_scope: bool = False,
     name: Optional[str] = None,
+    process_set: ProcessSet = global_process_set,
 ) -> List[Any]:
     """The reducescatter of each tensor of a list; with gradient."""
     return [
@@ -453,7 +457,6 @@ def grouped_reducescatter(
             process_set=process_set,
             prescale_factor=prescale_factor,
             postscale_factor=postscale_factor,
-            ignore_name_scope=ignore_name_scope,
         )
         for each, own in zip(tensors, member_names(name, len(tensors)))
     ]
@@ -461,15 +464,11 @@ def grouped_reducescatter(
 
 def join(name: Optional[str] = None) -> Any:
     """"I have no more data": waits until all ranks have joined, while this rank gives zeros to their
-    allreduces. The rank that joined last; in a graph the operation that does it, and gives it."""
+    allreduces; other operations of theirs fail. The rank that joined last (it has seen the most data: what
+    all need alike afterwards is broadcast from it); in a graph the operation that does it, and gives it."""
     if not tf.executing_eagerly():
-        return _number_op(_join, name)
-    return _join()
-
-
-def _join() -> int:
-    _native.join().wait()
-    return _native.last_joined()
+        return _number_op(lambda: join_async().wait(), name)
+    return join_async().wait()
 
 
 def barrier(process_set: ProcessSet = global_process_set) -> None:
@@ -482,6 +481,7 @@ def barrier(process_set: ProcessSet = global_process_set) -> None:
 
 def _number_op(function: Any, name: Optional[str]) -> Any:
     """Asked when the graph runs, not when it is made."""
+    _refuse_xla()
     value = tf.py_function(lambda: function(), [], tf.int32, name=name)
     value.set_shape([])
     return value

@@ -7,7 +7,7 @@ from typing import Any, List, Optional, Sequence
 import tensorflow as tf
 
 from .. import _native
-from .._objects import allgather_object, broadcast_object
+from .._objects import allgather_object, broadcast_object, broadcast_object_fn
 from .._process_sets import ProcessSet, global_process_set
 from . import _ops
 
@@ -28,10 +28,9 @@ def broadcast_variables(
     variables: Sequence[Any],
     root_rank: int,
     process_set: ProcessSet = global_process_set,
-    inplace: bool = False,
 ) -> Any:
     """Gives every rank the values of ``root_rank``. Eager it blocks until all are there; in a graph it is
-    the operation that does it. ``inplace`` is there for Horovod's sake."""
+    the operation that does it."""
     variables = list(variables)
     if not variables:
         return tf.no_op() if not tf.executing_eagerly() else None
@@ -58,16 +57,6 @@ def broadcast_(
         return [tf.identity(tf.convert_to_tensor(variable)) for variable in variables]
 
 
-def broadcast_object_fn(
-    root_rank: int = 0,
-    session: Any = None,
-    name: Optional[str] = None,
-    process_set: ProcessSet = global_process_set,
-) -> Any:
-    """``broadcast_object`` with everything but the object given."""
-    return lambda obj: broadcast_object(obj, root_rank, name, process_set)
-
-
 def broadcast_global_variables(root_rank: int) -> Any:
     """The operation that gives all global variables of a graph of version 1 the values of ``root_rank``."""
     if tf.executing_eagerly():
@@ -78,9 +67,9 @@ def broadcast_global_variables(root_rank: int) -> Any:
 class BroadcastGlobalVariablesHook(tf.compat.v1.train.SessionRunHook):
     """Gives every rank the start values of ``root_rank`` when a session has been made."""
 
-    def __init__(self, root_rank: int, device: str = "") -> None:
+    def __init__(self, root_rank: int) -> None:
         super().__init__()
-        self.root_rank, self.device = root_rank, device
+        self.root_rank = root_rank
         self._operation: Any = None
         self._graph: Any = None
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Optional, Tuple
+from typing import Any, Optional, TypeVar, cast
 
 import tensorflow as tf
 
-from .._basics import Adasum, Average
 from .._process_sets import ProcessSet, global_process_set
-from ._gradients import AdasumOfUpdates, Combiner, combining
+from .._reduce_op import Adasum, Average
+from ._gradients import Combiner, adasum_step, combining
 from ._keras2 import is_keras_2
 from ._keras2 import wrap as wrap_keras_2
+from ._passes import Pairs, Sums, accumulate, dense_pairs
 from .compression import Compression
+
+Optimizer = TypeVar("Optimizer")
 
 
 class LegacyMixin:
@@ -25,7 +28,7 @@ class LegacyMixin:
         """The gradient of this variable stays the rank's own."""
         self._rueda_combiner.keep_local(variable)
 
-    def compute_gradients(self, *args: Any, **kwargs: Any) -> List[Tuple[Any, Any]]:
+    def compute_gradients(self, *args: Any, **kwargs: Any) -> Pairs:
         """The optimizer's gradients, combined over all ranks; with Adasum they stay the rank's own, and
         ``apply_gradients`` combines the updates."""
         pairs = super().compute_gradients(*args, **kwargs)  # type: ignore[misc]
@@ -33,52 +36,33 @@ class LegacyMixin:
             return pairs
         return self._combine(pairs)
 
-    def _combine(self, pairs: List[Tuple[Any, Any]]) -> List[Tuple[Any, Any]]:
+    def _combine(self, pairs: Pairs) -> Pairs:
         variables = [v for _, v in pairs]
         return list(zip(self._rueda_combiner.combine([g for g, _ in pairs], variables), variables))
 
     def apply_gradients(self, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
         """The optimizer's step. With ``backward_passes_per_step`` it happens, and communicates, in every
         so manieth call only."""
-        pairs = list(grads_and_vars)
         if self._rueda_passes == 1:
-            return self._update(pairs, args, kwargs)
-        return self._accumulate(pairs, args, kwargs)
+            return self._update(list(grads_and_vars), args, kwargs)
+        return self._accumulate(dense_pairs(grads_and_vars), args, kwargs)
 
-    def _update(self, pairs: List[Tuple[Any, Any]], args: Any, kwargs: Any) -> Any:
+    def _update(self, pairs: Pairs, args: Any, kwargs: Any) -> Any:
         apply = super().apply_gradients  # type: ignore[misc]
         if self._rueda_combiner.op != Adasum:
             return apply(pairs, *args, **kwargs)
-        updates = AdasumOfUpdates([v for g, v in pairs if g is not None], self._rueda_combiner)
-        with tf.control_dependencies(updates._before):
-            step = apply(pairs, *args, **kwargs)
-        with tf.control_dependencies([step] if step is not None else []):
-            return tf.group(*updates.finish())
+        variables = [v for g, v in pairs if g is not None]
+        return adasum_step(variables, self._rueda_combiner, lambda: apply(pairs, *args, **kwargs))
 
-    def _accumulate(self, pairs: List[Tuple[Any, Any]], args: Any, kwargs: Any) -> Any:
-        """Sums gradients in variables of its own; the step is in the branch that is due."""
-        pairs = [(tf.convert_to_tensor(g), v) for g, v in pairs if g is not None]
-        sums, counter = self._accumulators(pairs)
-        added = [total.assign_add(g) for total, (g, _) in zip(sums, pairs)]
-        with tf.control_dependencies(added):
-            count = counter.assign_add(1)
+    def _accumulate(self, pairs: Pairs, args: Any, kwargs: Any) -> Any:
+        def step(whole: Pairs) -> Any:
+            return self._update(whole if self._rueda_combiner.op == Adasum else self._combine(whole), args, kwargs)
 
-        def due() -> Any:
-            factor = 1.0 / self._rueda_passes if self._rueda_average_passes else 1.0
-            whole = [(total.read_value() * factor, v) for total, (_, v) in zip(sums, pairs)]
-            if self._rueda_combiner.op != Adasum:
-                whole = self._combine(whole)
-            step = self._update(whole, args, kwargs)
-            with tf.control_dependencies([step] if step is not None else []):
-                cleared = [total.assign(tf.zeros_like(total)) for total in sums]
-            with tf.control_dependencies(cleared):
-                return tf.identity(counter.assign(0))
+        sums = self._accumulators(pairs)
+        return accumulate(pairs, sums, self._rueda_passes, self._rueda_average_passes, step).op
 
-        with tf.control_dependencies([count]):
-            return tf.cond(tf.equal(count, self._rueda_passes), due, lambda: tf.identity(count)).op
-
-    def _accumulators(self, pairs: List[Tuple[Any, Any]]) -> Tuple[List[Any], Any]:
-        sums = [
+    def _accumulators(self, pairs: Pairs) -> Sums:
+        totals = [
             tf.compat.v1.get_variable(
                 f"rueda_sum_{i}", shape=v.shape, dtype=g.dtype, initializer=tf.zeros_initializer(), trainable=False
             )
@@ -87,15 +71,13 @@ class LegacyMixin:
         counter = tf.compat.v1.get_variable(
             "rueda_passes", shape=[], dtype=tf.int32, initializer=tf.zeros_initializer(), trainable=False
         )
-        return sums, counter
+        return Sums(totals, counter)
 
 
 def DistributedOptimizer(
-    optimizer: Any,
+    optimizer: Optimizer,
     name: Optional[str] = None,
-    use_locking: bool = False,
-    device_dense: str = "",
-    device_sparse: str = "",
+    *,
     compression: Any = Compression.none,
     sparse_as_dense: bool = False,
     backward_passes_per_step: int = 1,
@@ -106,7 +88,7 @@ def DistributedOptimizer(
     groups: Any = None,
     process_set: ProcessSet = global_process_set,
     scale_local_gradients: bool = True,
-) -> Any:
+) -> Optimizer:
     """Wraps an optimizer, of version 1 or of Keras, so that its step uses the gradients of all ranks, or,
     with ``op=Adasum``, so that the updates of all ranks are combined."""
     if backward_passes_per_step < 1:
@@ -122,11 +104,13 @@ def DistributedOptimizer(
         num_groups,
     )
     if is_keras_2(optimizer):
-        return wrap_keras_2(optimizer, combiner, backward_passes_per_step)
+        passes, averages = backward_passes_per_step, average_aggregated_gradients
+        return cast(Optimizer, wrap_keras_2(optimizer, combiner, passes, averages))
     if not isinstance(optimizer, tf.compat.v1.train.Optimizer):
         from ..keras._optimizer import wrap
 
-        return wrap(optimizer, combiner, backward_passes_per_step, average_aggregated_gradients, name)
-    wrapped = combining(LegacyMixin, optimizer, combiner)
-    wrapped._rueda_passes, wrapped._rueda_average_passes = backward_passes_per_step, average_aggregated_gradients
-    return wrapped
+        return cast(
+            Optimizer, wrap(optimizer, combiner, backward_passes_per_step, average_aggregated_gradients, name)
+        )
+    more = {"_rueda_passes": backward_passes_per_step, "_rueda_average_passes": average_aggregated_gradients}
+    return cast(Optimizer, combining(LegacyMixin, optimizer, combiner, **more))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any, List, Optional, Tuple, TypeVar, cast
 
 import tensorflow as tf
 
-from .._basics import Average
 from .._process_sets import ProcessSet, global_process_set
+from .._reduce_op import Average
 from ._gradients import Combiner, combining, weights_of
 from .compression import Compression
+
+Tape = TypeVar("Tape")
 
 
 class TapeMixin:
@@ -21,18 +23,27 @@ class TapeMixin:
         """The gradient of this variable stays the rank's own."""
         self._rueda_combiner.keep_local(source)
 
-    def gradient(self, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
-        """The tape's gradient, combined over all ranks; the keywords are the tape's."""
-        gradients = super().gradient(target, sources, *args, **kwargs)  # type: ignore[misc]
+    def gradient(self, target: Any, sources: Any, output_gradients: Any = None, **kwargs: Any) -> Any:
+        """The tape's gradient, combined over all ranks; other keywords are the tape's."""
+        gradients = super().gradient(target, sources, output_gradients, **kwargs)  # type: ignore[misc]
         flat = tf.nest.flatten(gradients, expand_composites=False)
         combined = self._rueda_combiner.combine(flat, tf.nest.flatten(sources))
         return tf.nest.pack_sequence_as(gradients, combined)
 
+    def get_local_and_global_gradients(self, target: Any, sources: Any, **kwargs: Any) -> Tuple[List[Any], List[Any]]:
+        """The same in two lists: gradients of the sources that stay local, and those of the others, combined;
+        each in the order of ``sources``."""
+        gradients = tf.nest.flatten(self.gradient(target, sources, **kwargs), expand_composites=False)
+        local: List[Any] = []
+        combined: List[Any] = []
+        for gradient, source in zip(gradients, tf.nest.flatten(sources)):
+            (combined if self._rueda_combiner.is_shared(source) else local).append(gradient)
+        return local, combined
+
 
 def DistributedGradientTape(
-    gradtape: tf.GradientTape,
-    device_dense: str = "",
-    device_sparse: str = "",
+    gradtape: Tape,
+    *,
     compression: Any = Compression.none,
     sparse_as_dense: bool = False,
     op: int = Average,
@@ -41,7 +52,7 @@ def DistributedGradientTape(
     groups: Any = None,
     process_set: ProcessSet = global_process_set,
     scale_local_gradients: bool = True,
-) -> Any:
+) -> Tape:
     """Wraps a tape so that ``gradient()`` gives what all ranks have computed together: their average, sum
     or Adasum. ``register_local_source`` keeps a variable out of it."""
     combiner = Combiner(
@@ -54,37 +65,13 @@ def DistributedGradientTape(
         groups,
         num_groups,
     )
-    return combining(TapeMixin, gradtape, combiner)
+    return cast(Tape, combining(TapeMixin, gradtape, combiner))
 
 
-def PartialDistributedGradientTape(
-    gradtape: tf.GradientTape,
-    device_dense: str = "",
-    device_sparse: str = "",
-    compression: Any = Compression.none,
-    sparse_as_dense: bool = False,
-    op: int = Average,
-    gradient_predivide_factor: float = 1.0,
-    num_groups: int = 0,
-    groups: Any = None,
-    process_set: ProcessSet = global_process_set,
-    local_layers: Optional[Any] = None,
-    scale_local_gradients: bool = True,
-) -> Any:
-    """The same for a model with layers that every rank has for itself: their gradients stay local."""
-    tape = DistributedGradientTape(
-        gradtape,
-        device_dense,
-        device_sparse,
-        compression,
-        sparse_as_dense,
-        op,
-        gradient_predivide_factor,
-        num_groups,
-        groups,
-        process_set,
-        scale_local_gradients,
-    )
+def PartialDistributedGradientTape(gradtape: Tape, *, local_layers: Optional[Any] = None, **options: Any) -> Tape:
+    """The same for a model with layers, one or a list, that every rank has for itself: their gradients stay
+    local."""
+    tape: Any = DistributedGradientTape(gradtape, **options)
     for variable in weights_of(local_layers):
         tape.register_local_source(variable)
-    return tape
+    return cast(Tape, tape)

@@ -13,12 +13,13 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple, Type
 
 import torch
 
-from . import _ops
+from ._alike import warn_if_different
 from ._reducer import shared_tensor
+from ._tensors import native, on_host
 from ._wrapper import WrapperMixin
 from .. import _native
-from .._basics import Adasum
-from .._process_sets import ProcessSet
+from .._calls import full_name
+from .._reduce_op import Adasum
 from .compression import Compressor, NoneCompressor
 
 
@@ -63,10 +64,9 @@ class AdasumMixin(WrapperMixin):
         names: Dict[torch.Tensor, str],
         compression: Type[Compressor],
         groups: Any,
-        process_set: ProcessSet,
     ) -> None:
         self._rueda_names, self._rueda_compression = names, compression
-        self._rueda_groups, self._rueda_set = groups, process_set
+        self._rueda_groups = groups
         self._rueda_updates: List[_Update] = []
         self._rueda_generation = -1
 
@@ -80,13 +80,16 @@ class AdasumMixin(WrapperMixin):
                 _Update(self._rueda_names.get(p) or f"noname.{i}", p) for i, p in enumerate(wanted)
             ]
             self._rueda_generation = _native.generation()
+            names = [update.name for update in self._rueda_updates]
+            if names:
+                warn_if_different(names, wanted, f"adasum.{names[0]}", self.process_set)
         return self._rueda_updates
 
     def step(self, closure: Any = None) -> Any:
         """The optimizer's step on this rank, then the Adasum of all ranks' changes. A rank whose
         gradients overflowed under loss scaling changes nothing itself and takes the others' change."""
         self._tell_schedulers()
-        members = self._rueda_set
+        members = self.process_set
         if not members.included() or members.size() == 1:
             return self._local_step(closure)
         updates = self._updates()
@@ -140,14 +143,14 @@ class AdasumMixin(WrapperMixin):
         return [g for g in chosen if g] + [[u] for u in updates if id(u) not in taken]
 
     def _submit(self, group: List[_Update], tensors: List[torch.Tensor]) -> None:
-        names = [_ops.full_name("allreduce", update.name) for update in group]
-        number = self._rueda_set._require_id()
+        names = [full_name("allreduce", update.name) for update in group]
+        number = self.process_set._require_id()
         if len(group) == 1:
             request = _native.submit(
-                0, _ops.native(tensors[0]), None, names[0], Adasum, 1.0, 1.0, number, 0, 0, None
+                0, native(tensors[0]), None, names[0], Adasum, 1.0, 1.0, number, 0, 0, None
             )
         else:
-            natives = [_ops.native(tensor) for tensor in tensors]
+            natives = [native(tensor) for tensor in tensors]
             request = _native.submit_group(natives, [None] * len(group), names, Adasum, 1.0, 1.0, number, 0)
         for update in group:
             update.request = request
@@ -158,7 +161,7 @@ class AdasumMixin(WrapperMixin):
             for update in group:
                 update.measure()
             pairs = [self._rueda_compression.compress(update.wire) for update in group]
-            self._submit(group, [_ops.on_host(pair[0]) for pair in pairs])
+            self._submit(group, [on_host(pair[0]) for pair in pairs])
             small.extend(pairs)
         order = [update for group in self._grouped(updates) for update in group]
         for update, (tensor, context) in zip(order, small):
@@ -170,7 +173,7 @@ class AdasumMixin(WrapperMixin):
         """Of the last step, by parameter; see ``rueda.torch.orthogonality``."""
         values = {}
         for update in self._rueda_updates:
-            values[update.name] = _native.orthogonality(_ops.full_name("allreduce", update.name))
+            values[update.name] = _native.orthogonality(full_name("allreduce", update.name))
         return values
 
     # ---- Horovod's methods: there is nothing to wait for before step()
@@ -189,4 +192,5 @@ class AdasumMixin(WrapperMixin):
         yield
 
     def set_backward_passes_per_step(self, passes: int) -> None:
-        """Changes nothing: ``step()`` takes whatever was accumulated."""
+        """Changes nothing else: ``step()`` takes whatever was accumulated."""
+        self.backward_passes_per_step = passes

@@ -9,10 +9,10 @@ from typing import Any, List, Optional, Sequence, Tuple
 
 import torch
 
-from .._basics import Max, Min, Product
 from .._process_sets import ProcessSet, get_process_set_by_id
+from .._reduce_op import Max, Min, Product
 
-_NEED_SOURCE = (Min, Max, Product)  # their gradient depends on what was given
+NEED_SOURCE = (Min, Max, Product)  # their gradient depends on what was given
 
 
 def _operations() -> Any:
@@ -50,7 +50,7 @@ def _(grad: torch.Tensor, source: torch.Tensor, op: int, prescale: float, postsc
 
 def _keep_allreduce(ctx: Any, inputs: Tuple[Any, ...], output: torch.Tensor) -> None:
     tensor, _, *ctx.arguments = inputs
-    ctx.save_for_backward(*([tensor] if ctx.arguments[0] in _NEED_SOURCE else []))
+    ctx.save_for_backward(*([tensor] if ctx.arguments[0] in NEED_SOURCE else []))
 
 
 def _backward_of_allreduce(ctx: Any, grad: torch.Tensor) -> Tuple[Optional[torch.Tensor], ...]:
@@ -66,7 +66,9 @@ def _grouped_allreduce(
     tensors: Sequence[torch.Tensor], name: Optional[str], op: int, prescale: float, postscale: float, process_set: int
 ) -> List[torch.Tensor]:
     members = get_process_set_by_id(process_set)
-    return _operations()._ops.submit_grouped_allreduce(tensors, None, name, op, prescale, postscale, members).wait()
+    return _operations()._ops.submit_group(
+        tensors, [None] * len(tensors), name, op, prescale, postscale, members
+    ).wait()
 
 
 @_grouped_allreduce.register_fake
@@ -76,7 +78,7 @@ def _(tensors: Sequence[torch.Tensor], name: Optional[str], op: int, prescale: f
 
 def _keep_grouped(ctx: Any, inputs: Tuple[Any, ...], output: Any) -> None:
     tensors, _, *ctx.arguments = inputs
-    ctx.save_for_backward(*(tensors if ctx.arguments[0] in _NEED_SOURCE else []))
+    ctx.save_for_backward(*(tensors if ctx.arguments[0] in NEED_SOURCE else []))
 
 
 def _backward_of_grouped(ctx: Any, grads: Sequence[torch.Tensor]) -> Tuple[Any, ...]:

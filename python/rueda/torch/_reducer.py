@@ -2,7 +2,7 @@
 
 The first backward pass only learns: in which order gradients arrive, and which are sparse. The ranks agree
 on that (the order is the first member's), buckets are laid out in shared memory, and from then on a bucket
-leaves as soon as its last gradient has arrived, while the backward pass goes on. ``native/reducer.c`` does
+leaves as soon as its last gradient has arrived, while the backward pass goes on. ``native/hook.c`` does
 that; this file does what is not the common case.
 """
 
@@ -15,17 +15,20 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Se
 import torch
 
 from . import _ops
+from ._alike import warn_if_different
 from ._sparse import sparse_allreduce_async
+from ._tensors import native, on_host
 from .. import _native
-from .._basics import Average, Max, Sum
+from .._calls import Handle
 from .._process_sets import ProcessSet
+from .._reduce_op import Average, Max, Sum
 from .compression import Compressor, NoneCompressor
 
 BUCKET_BYTES = 8 << 20  # a bucket leaves when about so much has arrived
 FIRST_BUCKET_BYTES = 1 << 20  # the first one earlier, so that communication starts early
 ALIGNMENT = 64  # bytes between the starts of two gradients
 
-# optimizers of a process set come to their first step in the same order on all of its ranks
+# optimizers of a process set come to their first step, also after a join, in the same order on all of its ranks
 _numbers: Dict[Tuple[int, int], Iterator[int]] = {}
 
 
@@ -43,6 +46,7 @@ class Reduction(NamedTuple):
     compression: Type[Compressor]
     sparse_as_dense: bool
     process_set: ProcessSet
+    gives_back_sparse: bool = False  # what was made dense: the optimizer takes no dense gradients
 
 
 class _Bucket(NamedTuple):
@@ -96,11 +100,12 @@ class GradientReducer:
         self._handles: List[Any] = []
         self._buckets: List[_Bucket] = []
         self._views: List[Optional[torch.Tensor]] = []
-        self._sparse: Dict[int, _ops.Handle] = {}
+        self._sparse: Dict[int, Handle[torch.Tensor]] = {}
         self._compressed: Dict[int, Tuple[torch.Tensor, Any]] = {}
         self._absent: Set[int] = set()  # of the compressed ones, those this rank has no gradient for
         self._group_requests: Dict[int, Tuple[_native.Request, List[torch.Tensor]]] = {}
-        self._is_sparse: List[bool] = []
+        self._is_sparse: List[bool] = []  # on the wire
+        self._made_dense: List[int] = []
         self._order: List[int] = []
         self._planned = False
         self._listen([(None, -1, 0, passes)] * len(parameters), [])
@@ -161,7 +166,7 @@ class GradientReducer:
 
     @property
     def stale(self) -> bool:
-        """Whether the job was shut down and joined again since buckets were made."""
+        """Whether ranks have to agree anew since buckets were made: the job is another, or all have joined."""
         return self._generation != _native.generation()
 
     def restart(self) -> None:
@@ -172,7 +177,7 @@ class GradientReducer:
     # ---- One gradient
 
     def _take_slowly(self, index: int, parameter: torch.Tensor) -> None:
-        """What native/reducer.c does not do itself."""
+        """What native/hook.c does not do itself."""
         if self.stale:
             self._start_over()
             self._native.hook(index)(parameter)
@@ -213,10 +218,10 @@ class GradientReducer:
         """All gradients of a bucket have gone through the user's compressor."""
         members = self._buckets[number].members
         present = torch.tensor([float(i not in self._absent) for i in members])
-        tensors = [_ops.on_host(self._compressed[i][0]) for i in members] + [present]
+        tensors = [on_host(self._compressed[i][0]) for i in members] + [present]
         names = [self.names[i] for i in members] + [f"bucket{number}.present"]
         request = _native.submit_group(
-            [_ops.native(tensor) for tensor in tensors],
+            [native(tensor) for tensor in tensors],
             [None] * len(tensors),
             [f"allreduce.optimizer{self._number}.{name}" for name in names],
             self.reduction.op,
@@ -246,7 +251,7 @@ class GradientReducer:
         self.completed = True
 
     def _start_over(self) -> None:
-        """The job was shut down and joined again: buckets lie in memory of the old one."""
+        """Agreed on anew; of another job not even the memory of buckets is left."""
         for parameter, view in zip(self.parameters, self._views):
             if view is not None and parameter.grad is view:
                 parameter.grad = view.clone()
@@ -258,7 +263,9 @@ class GradientReducer:
         parameter = self.parameters[index]
         gradient, view = parameter.grad, self._views[index]
         if self._is_sparse[index]:
-            empty = torch.sparse_coo_tensor(size=parameter.shape, dtype=parameter.dtype)
+            empty = torch.sparse_coo_tensor(  # type: ignore[call-arg]
+                size=parameter.shape, dtype=parameter.dtype
+            )
             self._start_sparse(index, empty if gradient is None else gradient)
         elif gradient is None:
             self._fill_with_zeros(index, parameter, view)
@@ -311,6 +318,14 @@ class GradientReducer:
                 for index in bucket.members:
                     if index not in nobody:
                         self._write(index, self._views[index])
+        if self.reduction.gives_back_sparse:
+            self._give_back_sparse()
+
+    def _give_back_sparse(self) -> None:
+        for index in self._made_dense:
+            parameter = self.parameters[index]
+            if parameter.grad is not None and not parameter.grad.is_sparse:
+                parameter.grad = parameter.grad.to_sparse(self._sparse_dimensions(index))
 
     def _write(self, index: int, result: Any) -> None:
         parameter = self.parameters[index]
@@ -345,29 +360,33 @@ class GradientReducer:
     def _describe_bucket(self, number: int, bucket: _Bucket) -> Tuple[Any, ...]:
         name = f"allreduce.optimizer{self._number}.bucket{number}.{self.names[bucket.members[0]]}"
         reduction = self.reduction
-        flat = None if bucket.flat is None else _ops.native(bucket.flat)
+        flat = None if bucket.flat is None else native(bucket.flat)
         scales = (reduction.prescale, reduction.postscale)
         # what arrives last belongs to the first layers, which the next step needs first
         return (flat, name[:255], reduction.op, *scales, reduction.process_set._require_id(), number)
 
     def _agree(self) -> None:
-        """The order of the first member's gradients, and whether anyone's is sparse."""
-        count = len(self.parameters)
+        """The order of the first member's gradients, whether anyone's is sparse, and that all begin alike.
+        By allreduce alone: some members may have joined, and the first may be one of them."""
+        count, members, name = len(self.parameters), self.reduction.process_set, f"optimizer{self._number}"
         unseen = [i for i in reversed(range(count)) if i not in set(self._order)]
-        order = torch.tensor(self._order + unseen, dtype=torch.int64)
+        # the maximum is the first member's, in every place
+        first = (members.size() - members.rank()) * count
+        order = torch.tensor([first + index for index in self._order + unseen], dtype=torch.int64)
         sparse = torch.tensor(
             [p.grad is not None and p.grad.is_sparse for p in self.parameters], dtype=torch.uint8
         )
-        members = self.reduction.process_set
-        name = f"optimizer{self._number}"
         handles = [
-            _ops.broadcast_async_(order, members.ranks[0], f"{name}.order", members),
+            _ops.allreduce_async_(order, name=f"{name}.order", op=Max, process_set=members),
             _ops.allreduce_async_(sparse, name=f"{name}.sparse", op=Max, process_set=members),
         ]
         for handle in handles:
             handle.wait()
-        self._order = order.tolist()
-        self._is_sparse = [bool(each) and not self.reduction.sparse_as_dense for each in sparse.tolist()]
+        warn_if_different(self.names, self.parameters, name, members)
+        self._order = (order % max(count, 1)).tolist()
+        were_sparse = [i for i, each in enumerate(sparse.tolist()) if each]
+        self._made_dense = were_sparse if self.reduction.sparse_as_dense else []
+        self._is_sparse = [i in were_sparse and not self.reduction.sparse_as_dense for i in range(count)]
 
     def _wire_dtype(self, parameter: torch.Tensor) -> Optional[torch.dtype]:
         """The type on the wire; None: the user's compressor decides."""

@@ -7,8 +7,9 @@ from typing import Optional
 import torch
 
 from . import _ops
-from .._basics import Adasum, Average, Sum
+from .._calls import Handle
 from .._process_sets import ProcessSet, global_process_set
+from .._reduce_op import Adasum, Average, Sum
 
 
 def sparse_allreduce_async(
@@ -16,7 +17,7 @@ def sparse_allreduce_async(
     name: Optional[str] = None,
     op: int = Average,
     process_set: ProcessSet = global_process_set,
-) -> _ops.Handle:
+) -> Handle[torch.Tensor]:
     """Starts to add up (or average) a sparse tensor over all ranks. The handle can be called for the
     result, a coalesced sparse tensor, or given to ``synchronize``."""
     if op == Adasum:
@@ -39,4 +40,4 @@ def sparse_allreduce_async(
             indices.wait().t(), gathered, tensor.shape, is_coalesced=False, check_invariants=False
         ).coalesce()
 
-    return _ops.Handle([*indices._requests, *values._requests], finish)
+    return Handle([*indices._requests, *values._requests], finish, name)

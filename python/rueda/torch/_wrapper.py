@@ -9,6 +9,8 @@ from typing import Any, Dict
 
 import torch
 
+from .._process_sets import ProcessSet
+
 
 class WrapperMixin:
     """The base of what a DistributedOptimizer adds to the user's optimizer class."""
@@ -16,6 +18,13 @@ class WrapperMixin:
     _rueda_wrapped: torch.optim.Optimizer
     state: Any
     param_groups: Any
+
+    #: As they were given to ``DistributedOptimizer``, to be read.
+    op: int
+    gradient_predivide_factor: float
+    backward_passes_per_step: int
+    sparse_as_dense: bool
+    process_set: ProcessSet
 
     def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
         """As the wrapped optimizer's, which then has the same state."""

@@ -8,9 +8,10 @@ import torch
 
 from . import _ops
 from .. import _native
-from .._basics import Average
+from .._calls import full_name
 from .._objects import allgather_object, broadcast_object, broadcast_object_fn
 from .._process_sets import ProcessSet, global_process_set
+from .._reduce_op import Average
 
 __all__ = [
     "allgather_object",
@@ -103,8 +104,8 @@ def broadcast_optimizer_state(
 ) -> None:
     """Gives every rank the optimizer state of ``root_rank``: what it remembers of each parameter and its
     settings (learning rate, momentum, …). Any optimizer but LBFGS (``ValueError``), whose state is not
-    kept by parameter. Before the first step there is no state, and the settings alone are copied.
-    ``model`` is there for Horovod's sake."""
+    kept by parameter. Before the first step there is no state, and the settings alone are copied; parameters
+    that will have a gradient get zeros for one. ``model`` is there for Horovod's sake."""
     if isinstance(optimizer, torch.optim.LBFGS):
         raise ValueError("the state of torch.optim.LBFGS cannot be broadcast")
     tensors: List[torch.Tensor] = []
@@ -127,6 +128,17 @@ def broadcast_optimizer_state(
     ]
     for handle in handles:
         handle.wait()
+    if not description["state"]:
+        _fill_in_gradients(optimizer, parameters)
+
+
+def _fill_in_gradients(optimizer: torch.optim.Optimizer, parameters: List[torch.Tensor]) -> None:
+    """Horovod makes a first step here, with zeros, and scripts look at these gradients. A step would move
+    parameters (weight decay) and count, so there is none."""
+    for parameter in parameters:
+        if parameter.requires_grad and parameter.grad is None:
+            zeros = torch.zeros_like(parameter)
+            parameter.grad = zeros.to_sparse() if isinstance(optimizer, torch.optim.SparseAdam) else zeros
 
 
 def _adopt(
@@ -182,4 +194,4 @@ def orthogonality(of: Any = None) -> Any:
     """
     if hasattr(of, "param_groups"):
         return of.orthogonality()
-    return _native.orthogonality(None if of is None else _ops.full_name("allreduce", of))
+    return _native.orthogonality(None if of is None else full_name("allreduce", of))

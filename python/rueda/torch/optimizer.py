@@ -5,17 +5,19 @@ from __future__ import annotations
 
 import contextlib
 import weakref
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Type, Union
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Type, TypeVar, Union, cast
 
 import torch
 
 from ._adasum import AdasumMixin
 from ._reducer import GradientReducer, Reduction
 from ._wrapper import WrapperMixin
-from .._basics import Adasum, Average, Sum, size
+from .._basics import size
 from .._process_sets import ProcessSet, global_process_set
+from .._reduce_op import Adasum, Average, Sum
 from .compression import Compression, Compressor
 
+Optimizer = TypeVar("Optimizer", bound=torch.optim.Optimizer)
 Named = Optional[Iterable[Tuple[str, torch.Tensor]]]
 Groups = Optional[Union[int, Sequence[Sequence[torch.Tensor]]]]
 
@@ -24,10 +26,11 @@ class AveragingMixin(WrapperMixin):
     """What a DistributedOptimizer with Average or Sum adds to the user's optimizer class."""
 
     _rueda: Any
+    _rueda_end: Any  # takes the hooks away
 
-    def _set_up(self, names: Dict[torch.Tensor, str], reduction: Reduction, groups: Groups, passes: int) -> None:
+    def _set_up(self, names: Dict[torch.Tensor, str], reduction: Reduction, groups: Groups) -> None:
         self._rueda_names, self._rueda_reduction = names, reduction
-        self._rueda_groups, self._rueda_passes = groups, passes
+        self._rueda_groups = groups
         self._rueda_skips = False
         self._rueda: Optional[GradientReducer] = None
         self._attach()
@@ -43,7 +46,7 @@ class AveragingMixin(WrapperMixin):
         parameters = [p for p in _parameters(self) if p.requires_grad]
         names = [self._rueda_names[p] for p in parameters]
         groups = _number_groups(self._rueda_groups, parameters)
-        self._rueda = GradientReducer(names, parameters, self._rueda_reduction, groups, self._rueda_passes)
+        self._rueda = GradientReducer(names, parameters, self._rueda_reduction, groups, self.backward_passes_per_step)
         # the parameters hold the hooks: an optimizer that is gone must not communicate any more
         self._rueda_end = weakref.finalize(self, self._rueda.close)
         self._rueda_end.atexit = False
@@ -80,7 +83,7 @@ class AveragingMixin(WrapperMixin):
     def set_backward_passes_per_step(self, passes: int) -> None:
         """How many backward passes accumulate before gradients are combined."""
         _check_passes(passes)
-        self._rueda_passes = passes
+        self.backward_passes_per_step = passes
         if self._rueda is not None:
             self._rueda.passes = passes
             self._rueda.restart()
@@ -213,7 +216,7 @@ def _choose_scales(op: int, predivide: float, process_set: ProcessSet) -> Tuple[
 def _subclass(optimizer: torch.optim.Optimizer, mixin: type) -> Any:
     """The same optimizer as an instance of its own class with the mixin; state and parameters are shared."""
     kind = type(optimizer)
-    wrapped = type(kind.__name__, (mixin, kind), {"__module__": kind.__module__})
+    wrapped: Any = type(kind.__name__, (mixin, kind), {"__module__": kind.__module__})
     instance = wrapped.__new__(wrapped)
     # a scheduler's patch of `step` belongs to the optimizer it was made with
     instance.__dict__.update({k: v for k, v in optimizer.__dict__.items() if k != "step"})
@@ -222,7 +225,7 @@ def _subclass(optimizer: torch.optim.Optimizer, mixin: type) -> Any:
 
 
 def DistributedOptimizer(
-    optimizer: torch.optim.Optimizer,
+    optimizer: Optimizer,
     named_parameters: Named = None,
     compression: Type[Compressor] = Compression.none,
     backward_passes_per_step: int = 1,
@@ -232,7 +235,7 @@ def DistributedOptimizer(
     groups: Groups = None,
     sparse_as_dense: bool = False,
     process_set: ProcessSet = global_process_set,
-) -> Any:
+) -> Optimizer:
     """Wraps an optimizer so that ``step()`` uses the gradients of all ranks.
 
     The result is an instance of the optimizer's own class. With Average and Sum, communication runs during
@@ -245,8 +248,11 @@ def DistributedOptimizer(
     ``backward_passes_per_step``: gradients of so many passes are added up (not divided) before they travel.
     ``gradient_predivide_factor`` f: gradients are divided by f before and by size/f after the sum.
     ``groups``: parameters that travel together, as lists or as a number of equal parts (``num_groups``).
-    ``sparse_as_dense``: sparse gradients are made dense instead of gathered.
+    ``sparse_as_dense``: sparse gradients are made dense instead of gathered; SparseAdam gets them sparse again.
     ``process_set``: the ranks that train together; others step alone.
+
+    At the first step the ranks compare their parameters. If they do not begin alike, one rank warns which
+    parameter differs, on which ranks: ``broadcast_parameters`` is missing.
     """
     names = _collect_names(optimizer, named_parameters)
     _check_passes(backward_passes_per_step)
@@ -254,13 +260,14 @@ def DistributedOptimizer(
     if op not in (Average, Sum, Adasum):
         raise ValueError("DistributedOptimizer: op must be Average, Sum or Adasum")
     size()  # raises before init()
-    if op == Adasum:
-        _choose_scales(op, gradient_predivide_factor, process_set)
-        wrapped = _subclass(optimizer, AdasumMixin)
-        wrapped._set_up(names, compression, groups, process_set)
-        return wrapped
     scales = _choose_scales(op, gradient_predivide_factor, process_set)
-    reduction = Reduction(*scales, compression, sparse_as_dense, process_set)
-    wrapped = _subclass(optimizer, AveragingMixin)
-    wrapped._set_up(names, reduction, groups, backward_passes_per_step)
-    return wrapped
+    wrapped = _subclass(optimizer, AdasumMixin if op == Adasum else AveragingMixin)
+    wrapped.op, wrapped.gradient_predivide_factor = op, gradient_predivide_factor
+    wrapped.backward_passes_per_step = backward_passes_per_step
+    wrapped.sparse_as_dense, wrapped.process_set = sparse_as_dense, process_set
+    if op == Adasum:
+        wrapped._set_up(names, compression, groups)
+    else:
+        needs_sparse = isinstance(optimizer, torch.optim.SparseAdam)
+        wrapped._set_up(names, Reduction(*scales, compression, sparse_as_dense, process_set, needs_sparse), groups)
+    return cast(Optimizer, wrapped)

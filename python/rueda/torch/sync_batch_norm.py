@@ -8,8 +8,8 @@ import torch
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from ._autograd import allreduce
-from .._basics import Sum
 from .._process_sets import ProcessSet, global_process_set
+from .._reduce_op import Sum
 
 
 class SyncBatchNorm(_BatchNorm):
@@ -59,6 +59,7 @@ class SyncBatchNorm(_BatchNorm):
 
     @torch.no_grad()
     def _remember(self, mean: torch.Tensor, variance: torch.Tensor, count: torch.Tensor) -> None:
+        assert self.num_batches_tracked is not None and self.running_mean is not None and self.running_var is not None
         self.num_batches_tracked.add_(1)
         momentum = 1.0 / float(self.num_batches_tracked) if self.momentum is None else self.momentum
         unbiased = variance * (count / (count - 1).clamp(min=1))

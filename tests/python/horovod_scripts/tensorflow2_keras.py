@@ -43,6 +43,6 @@ with tempfile.TemporaryDirectory() as folder:
         dataset, steps_per_epoch=60 // hvd.size(), callbacks=callbacks, epochs=3, verbose=1 if hvd.rank() == 0 else 0
     ).history
 assert history["accuracy"][-1] > 0.9, history
-everyones = hvd.allgather(np.stack([np.abs(w).sum() for w in model.get_weights()])[None])
+everyones = hvd.allgather(np.stack([np.abs(w).sum() for w in model.get_weights()])[None]).numpy()
 assert (everyones == everyones[0]).all()
 print("done")

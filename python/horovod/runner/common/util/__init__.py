@@ -1,0 +1,1 @@
+"""Small things that launcher and workers share."""

@@ -1,0 +1,1 @@
+"""Small things of the launcher that scripts use."""
