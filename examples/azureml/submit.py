@@ -4,7 +4,7 @@
     python submit.py --dry-run    # shows the job, and sends nothing
     python submit.py --wait       # shows its output, and ends as it does
 
-All options of `rueda submit` go with it. It needs the program `rueda` (pip install rueda) and, but for
+All options of `rueda submit` go with it. It needs the program `rueda` (`pip install .` in a clone) and, but for
 --dry-run and --output, the Azure CLI with its extension ml.
 """
 
@@ -40,7 +40,7 @@ def command(arguments: List[str]) -> List[str]:
 
 def main() -> int:
     if shutil.which("rueda") is None:
-        sys.exit("submit.py: no program rueda in PATH; install it with `pip install rueda`")
+        sys.exit("submit.py: no program rueda in PATH; install it with `pip install .` in a clone of Rueda")
     if not {"--dry-run", "--output", "--help"} & set(sys.argv[1:]):
         bring_wheel()
     return subprocess.run(command(sys.argv[1:]), cwd=HERE, check=False).returncode

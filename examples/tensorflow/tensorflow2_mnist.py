@@ -57,7 +57,7 @@ def make_step(
     return step
 
 
-def train(network: Network, optimizer: keras.optimizers.Optimizer, step: Callable, options: argparse.Namespace) -> None:
+def train(network: Network, optimizer: keras.optimizers.Optimizer, step: Callable[..., Pair], options: argparse.Namespace) -> None:
     @tf.function(reduce_retracing=True)
     def examine(images: tf.Tensor, labels: tf.Tensor) -> Pair:
         guess = network(images)

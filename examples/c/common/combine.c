@@ -52,38 +52,65 @@ static products multiply(size_t count, const float *a, const float *b)
     return p;
 }
 
-/* a ← Adasum(a, b): each gives up half of what it shares with the other. Orthogonal vectors add,
- * equal ones average. Returns ‖a‖² + ‖b‖². */
-static double adasum(size_t count, float *a, const float *b)
+/* What a block of workers has become: its vector, and how many of its workers' vectors were not zero. */
+typedef struct block {
+    float *vector;
+    int leaves;
+} block;
+
+/* How much of a vector with the squared norm `norm` is kept: the more of the workers stand behind it,
+ * the more of what it shares with the other one it gives up, since they said that part together. */
+static float kept(double product, double norm, int leaves, int all)
 {
-    const products p = multiply(count, a, b);
-    const float keep_a = p.aa == 0 ? 1 : (float)(1 - p.ab / (2 * p.aa));
-    const float keep_b = p.bb == 0 ? 1 : (float)(1 - p.ab / (2 * p.bb));
-    for (size_t i = 0; i < count; i++)
-        a[i] = keep_a * a[i] + keep_b * b[i];
-    return p.aa + p.bb;
+    return norm == 0 || leaves == 0 ? 1 : (float)(1 - product / ((double)all / leaves * norm));
 }
 
-static double add(size_t count, float *a, const float *b)
+/* a ← Adasum(a, b). Orthogonal vectors add, parallel ones average over all workers behind them. A block
+ * that is `single` is a worker's own vector: its squared norm goes to *norms, and tells whether it counts. */
+static void adasum(size_t count, block *a, block *b, bool single_a, bool single_b, double *norms)
+{
+    const products p = multiply(count, a->vector, b->vector);
+    a->leaves = single_a ? p.aa != 0 : a->leaves;
+    b->leaves = single_b ? p.bb != 0 : b->leaves;
+    *norms += (single_a ? p.aa : 0) + (single_b ? p.bb : 0);
+    const int all = a->leaves + b->leaves;
+    const float keep_a = kept(p.ab, p.aa, a->leaves, all);
+    const float keep_b = kept(p.ab, p.bb, b->leaves, all);
+    for (size_t i = 0; i < count; i++)
+        a->vector[i] = keep_a * a->vector[i] + keep_b * b->vector[i];
+    a->leaves = all;
+}
+
+static void add(size_t count, float *a, const float *b)
 {
     for (size_t i = 0; i < count; i++)
         a[i] += b[i];
-    return 0;
+}
+
+/* One tensor of the workers [first, end), into the first one's. The lower block is the largest power of
+ * two that leaves something for the upper one. */
+static block join(rueda_op op, const tensor_place *place, float *const *updates, int first, int end,
+                  double *norms)
+{
+    if (end - first == 1)
+        return (block){.vector = updates[first] + place->offset};
+    int half = 1;
+    while (2 * half < end - first)
+        half *= 2;
+    block a = join(op, place, updates, first, first + half, norms);
+    block b = join(op, place, updates, first + half, end, norms);
+    if (op == RUEDA_ADASUM)
+        adasum(place->count, &a, &b, half == 1, end - first - half == 1, norms);
+    else
+        add(place->count, a.vector, b.vector);
+    return a;
 }
 
 void combine_workers(rueda_op op, const subject *about, float *const *updates, int workers,
                      double *norms)
 {
-    for (int span = 1; span < workers; span *= 2) {
-        for (int i = 0; i < workers; i += 2 * span) {
-            for (int t = 0; t < about->tensors; t++) { /* each has directions of its own */
-                const tensor_place *place = &about->places[t];
-                float *a = updates[i] + place->offset, *b = updates[i + span] + place->offset;
-                const double both = (op == RUEDA_ADASUM ? adasum : add)(place->count, a, b);
-                norms[t] += span == 1 ? both : 0; /* of the workers, not of what was combined */
-            }
-        }
-    }
+    for (int t = 0; t < about->tensors; t++) /* each has directions of its own */
+        join(op, &about->places[t], updates, 0, workers, &norms[t]);
 }
 
 /* ---- Orthogonality --------------------------------------------------------------------------- */

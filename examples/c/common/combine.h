@@ -1,7 +1,8 @@
 /* combine.h: what rueda_allreduce does between ranks, done between the workers inside one rank. A
  * process that stands in for N workers combines their updates by the lowest levels of the same binary
  * tree, and the library does the levels above; so the result is that of N times as many ranks, and
- * with RUEDA_DETERMINISTIC=1 to the bit. */
+ * with RUEDA_DETERMINISTIC=1 to the bit. Between ranks, N is a power of two for that. The library then takes
+ * each rank for one worker: a worker whose update is zero counts where it would not as a rank of its own. */
 #ifndef EXAMPLES_COMBINE_H
 #define EXAMPLES_COMBINE_H
 
@@ -10,8 +11,7 @@
 #include <rueda.h>
 
 /* Combines all into updates[0], the others are overwritten; each tensor by itself. Averages are only
- * summed here: the caller divides once, at the end. `workers` is a power of two. With Adasum and more
- * than one worker the squared norms of their updates are added to `norms`, for each tensor. */
+ * summed here: the caller divides once, at the end. With Adasum and more than one worker the squared norms of their updates are added to `norms`, for each tensor. */
 void combine_workers(rueda_op op, const subject *about, float *const *updates, int workers,
                      double *norms);
 

@@ -15,8 +15,9 @@ void options_of_run(run_options *r, option *rows)
         {"--epochs", OPTION_NUMBER, &r->epochs, "N", "times everything is seen", 1, MAX_EPOCHS,
          NULL},
         {"--lr", OPTION_RATE, &r->lr, "RATE", "learning rate where it is largest", 0, 0, NULL},
-        {"--workers-per-rank", OPTION_POWER, &r->workers_per_rank, "N",
-         "one process stands in for N workers; a power of two", 1, MAX_WORKERS, NULL},
+        {"--workers-per-rank", OPTION_WORKERS, &r->workers_per_rank, "N",
+         "one process stands in for N workers; with several ranks a power of two", 1, MAX_WORKERS,
+         NULL},
         {"--seed", OPTION_NUMBER, &r->seed, "N", "of everything random", 0, INT64_MAX, NULL},
         {"--eval-every", OPTION_NUMBER, &r->eval_every, "STEPS",
          "test so often; 0: after every epoch", 0, INT32_MAX, NULL},
@@ -57,7 +58,7 @@ static bool read_number(const parser *p, const option *o, const char *text)
     if (end == text || *end != '\0' || errno != 0 || number < o->min || number > o->max)
         return complain(p, "%s takes a number from %lld to %lld, not '%s'", o->name,
                         (long long)o->min, (long long)o->max, text);
-    if (o->kind == OPTION_POWER && (number & (number - 1)) != 0)
+    if (o->kind == OPTION_WORKERS && rueda_size() > 1 && (number & (number - 1)) != 0)
         return complain(
             p, "%s takes a power of two: the tree over all workers is cut between ranks", o->name);
     *(int64_t *)o->value = number;
@@ -99,7 +100,7 @@ static bool read_value(const parser *p, const option *o, const char *text)
 {
     switch (o->kind) {
     case OPTION_NUMBER:
-    case OPTION_POWER:
+    case OPTION_WORKERS:
         return read_number(p, o, text);
     case OPTION_RATE:
         return read_rate(p, o, text);
@@ -154,7 +155,7 @@ static void print_default(const option *o)
     const char *file = NULL;
     switch (o->kind) {
     case OPTION_NUMBER:
-    case OPTION_POWER:
+    case OPTION_WORKERS:
         printf(" (%lld)", (long long)*(int64_t *)o->value);
         break;
     case OPTION_RATE:

@@ -13,13 +13,13 @@
 
 /* What follows the name, and what the value is. */
 typedef enum option_kind {
-    OPTION_FLAG,   /* nothing; bool */
-    OPTION_NUMBER, /* from min to max; int64_t */
-    OPTION_POWER,  /* the same, and a power of two */
-    OPTION_RATE,   /* above 0; double */
-    OPTION_WORD,   /* one of the words; int: its place among them */
-    OPTION_FILE,   /* const char *, which lives as long as argv */
-    OPTION_LOG     /* the same, ending in .csv or .json */
+    OPTION_FLAG,    /* nothing; bool */
+    OPTION_NUMBER,  /* from min to max; int64_t */
+    OPTION_WORKERS, /* the same, and in a job of several ranks a power of two */
+    OPTION_RATE,    /* above 0; double */
+    OPTION_WORD,    /* one of the words; int: its place among them */
+    OPTION_FILE,    /* const char *, which lives as long as argv */
+    OPTION_LOG      /* the same, ending in .csv or .json */
 } option_kind;
 
 typedef struct option {

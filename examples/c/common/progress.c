@@ -1,6 +1,7 @@
-/* progress.c: see progress.h. A bar is drawn over itself: each drawing ends with a return, so that
- * the next one, or a line, begins where it began. */
+/* progress.c: see progress.h. */
 #include "common/progress.h"
+
+#include "common/bar.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,6 @@
 #define CELL_PARTS 8
 #define BAR_INTERVAL_S 0.1
 #define MEMORY 0.95 /* of the running means */
-#define CLEAR "\033[K"
 
 /* The launcher's terminal is not ours: what we write goes through its pipe, and the bar must be asked
  * for. */
@@ -36,6 +36,8 @@ void progress_start(progress *p, const subject *about, const run_options *run, c
         (progress){.about = about, .mode = choose(run), .epochs = s->epochs, .workers = s->workers};
     if (p->mode == PROGRESS_NONE)
         return;
+    if (p->mode == PROGRESS_BAR)
+        bar_clear_when_interrupted();
     printf("%s: %s\n%d worker%s on %d rank%s, %s, largest rate %g\n", about->title, what,
            s->workers, plural(s->workers), s->ranks, plural(s->ranks), s->how, run->lr);
     if (s->op == RUEDA_ADASUM && s->workers > 1)
@@ -49,55 +51,58 @@ void progress_start(progress *p, const subject *about, const run_options *run, c
 
 /* ---- Bar ------------------------------------------------------------------------------------- */
 
-static void draw_cells(double part)
+static void add_cells(bar *b, double part)
 {
     static const char *const parts[CELL_PARTS] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
     const int filled = (int)(part * BAR_CELLS * CELL_PARTS);
     int cells = filled / CELL_PARTS;
     for (int i = 0; i < cells; i++)
-        fputs("█", stdout);
+        bar_add(b, "█");
     if (filled % CELL_PARTS != 0) {
-        fputs(parts[filled % CELL_PARTS], stdout);
+        bar_add(b, "%s", parts[filled % CELL_PARTS]);
         cells++;
     }
     for (; cells < BAR_CELLS; cells++)
-        fputs("·", stdout);
+        bar_add(b, "·");
 }
 
 /* Items in a second, in five characters. */
-static void draw_speed(double speed)
+static void add_speed(bar *b, double speed)
 {
     if (speed < 99999)
-        printf(" %5.0f/s", speed);
+        bar_add(b, " %5.0f/s", speed);
     else
-        printf(" %4.0fk/s", speed / 1000);
+        bar_add(b, " %4.0fk/s", speed / 1000);
 }
 
-/* At most 79 columns. */
+/* What matters most comes first: a narrow terminal has no room for the rest. */
 static void draw_bar(const progress *p, const step_record *r)
 {
     const double part = (double)r->step / r->steps;
     const int left = (int)(r->seconds / part * (1 - part) + 0.5);
-    printf("%d/%d ", r->epoch, p->epochs);
-    draw_cells(part);
-    printf(" %3.0f%%", 100 * part);
-    draw_speed(r->items / r->seconds);
-    printf(" %d:%02d left  loss %.3f", left / 60, left % 60, p->loss);
+    bar b;
+    bar_begin(&b, bar_width());
+    bar_add(&b, "%d/%d ", r->epoch, p->epochs);
+    add_cells(&b, part);
+    bar_add(&b, " %3.0f%%", 100 * part);
+    add_speed(&b, r->items / r->seconds);
+    bar_add(&b, " %d:%02d left", left / 60, left % 60);
+    bar_add(&b, "  loss %.3f", p->loss);
     if (p->about->has_accuracy)
-        printf("  %5.2f%%", 100 * p->accuracy);
+        bar_add(&b, "  %5.2f%%", 100 * p->accuracy);
     if (isfinite(p->orthogonality))
-        printf("  %.1f of %d add up (%.2f)", p->orthogonality * p->workers, p->workers,
-               p->orthogonality);
-    fputs(CLEAR "\r", stdout);
-    fflush(stdout);
+        bar_add(&b, "  %.1f of %d add up (%.2f)", p->orthogonality * p->workers, p->workers,
+                p->orthogonality);
+    bar_draw(&b);
 }
 
 /* ---- Lines ----------------------------------------------------------------------------------- */
 
 static void print_line(const progress *p, const step_record *r)
 {
-    printf("%sepoch %d/%d, step %d/%d: %.0f %s/s, loss %.3f", p->mode == PROGRESS_BAR ? CLEAR : "",
-           r->epoch, p->epochs, r->step, r->steps, r->items / r->seconds, p->about->items, p->loss);
+    printf("%sepoch %d/%d, step %d/%d: %.0f %s/s, loss %.3f",
+           p->mode == PROGRESS_BAR ? BAR_CLEAR : "", r->epoch, p->epochs, r->step, r->steps,
+           r->items / r->seconds, p->about->items, p->loss);
     if (p->about->has_accuracy)
         printf(", accuracy %.2f%%", 100 * p->accuracy);
     if (isfinite(p->orthogonality))
@@ -156,7 +161,7 @@ void progress_summary(const progress *p, const run_summary *s)
     if (p->mode == PROGRESS_NONE)
         return;
     if (p->mode == PROGRESS_BAR)
-        fputs(CLEAR, stdout);
+        fputs(BAR_CLEAR, stdout);
     if (isfinite(s->first) && isfinite(s->last) && s->outcome != RUN_DIVERGED)
         print_orthogonality(p, s);
     summary_sentence(s, p->about, sentence);

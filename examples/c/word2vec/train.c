@@ -137,7 +137,7 @@ static void apply_rows(trainer *t, int table, double rate, const rueda_output *i
 
 static rueda_status finish_gathering(trainer *t, int table, double rate, const gathering *g)
 {
-    rueda_output indices = {0}, values = {0};
+    rueda_output indices = RUEDA_OUTPUT, values = RUEDA_OUTPUT;
     rueda_request *const requests[] = {g->indices, g->values};
     rueda_status status = rueda_wait_all(requests, 2, -1);
     if (status == RUEDA_OK)
