@@ -19,14 +19,12 @@ typedef struct tree_time {
     uint64_t asked_ns, root_ns;
 } tree_time;
 
-static bool clock_is_known(const network *n)
+bool network_clock_offset(const network *n, int64_t *offset_ns)
 {
-    return n->rank == 0 || n->clock.trip_ns > 0;
-}
-
-int64_t network_clock_offset(const network *n)
-{
-    return n->clock.offset_ns;
+    if (n->rank != 0 && n->clock.trip_ns == 0)
+        return false;
+    *offset_ns = n->clock.offset_ns;
+    return true;
 }
 
 /* True: it is time to ask, and now counts as asked. */
@@ -77,10 +75,11 @@ bool tree_take_time(network *n, const uint8_t *bytes, size_t size, tree_link *fr
         return false;
     memcpy(&m, bytes, sizeof m);
     const uint64_t now = os_now_ns();
+    int64_t offset_ns;
     if (m.root_ns != 0) {
         clock_take(n, m.asked_ns, m.root_ns, now);
-    } else if (clock_is_known(n)) {
-        m.root_ns = now + (uint64_t)network_clock_offset(n);
+    } else if (network_clock_offset(n, &offset_ns)) {
+        m.root_ns = now + (uint64_t)offset_ns;
         tree_say(n, from, &(struct iovec){&m, sizeof m}, 1);
     }
     return true;

@@ -58,8 +58,8 @@ const segment_answer *network_answer_of(const network *n, uint32_t rank);
 
 /* ---- What is known of the others ---- */
 
-/* What added to our clock gives rank 0's, in ns; 0 as long as it is not known. */
-int64_t network_clock_offset(const network *n);
+/* What added to our clock gives rank 0's, in ns; false as long as it is not known. */
+bool network_clock_offset(const network *n, int64_t *offset_ns);
 /* Passes an abort on to the neighbours; only the first has an effect. */
 void network_tell_abort(network *n, const segment_abort *a);
 /* An abort that came in, or NULL. */

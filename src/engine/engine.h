@@ -231,6 +231,7 @@ void sets_trim(engine *e);
  * is there for all; start: after. Any thread: timeline_start, submitted. */
 rueda_status witness_prepare(engine *e);
 rueda_status witness_start(engine *e);
+void witness_clock(engine *e); /* tells the timeline rank 0's time, if it is known */
 void witness_stop(engine *e);
 rueda_status witness_timeline_start(engine *e, const char *path, bool mark_cycles);
 void witness_submitted(const engine *e, entry *const *entries, size_t count);

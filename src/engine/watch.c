@@ -171,8 +171,7 @@ void watch_peers(engine *e, uint64_t now)
         e->transports.table->attend(e->transports.job);
     look_for_dead(e);
     look_for_silent(e, now);
-    if (e->control.network != NULL)
-        timeline_set_offset(&e->timeline, network_clock_offset(e->control.network));
+    witness_clock(e);
     look_for_left(e);
     witness_waiting(e, now);
     if (e->broken == RUEDA_OK)

@@ -57,7 +57,8 @@ static timeline_options options_of(const engine *e, const char *path, bool mark_
     return (timeline_options){.path = path,
                               .mark_rounds = mark_rounds,
                               .max_bytes = (uint64_t)e->settings.timeline_max,
-                              .writers = e->settings.timeline_all ? e->who.local_size : 1};
+                              .writers = e->settings.timeline_all ? e->who.local_size : 1,
+                              .await_offset = e->control.network != NULL && e->who.rank != 0};
 }
 
 /* A new generation must not take the place of what the one before it has written. */
@@ -99,8 +100,16 @@ rueda_status witness_start(engine *e)
     return timeline_start(&e->timeline, &options);
 }
 
+void witness_clock(engine *e)
+{
+    int64_t offset_ns;
+    if (e->control.network != NULL && network_clock_offset(e->control.network, &offset_ns))
+        timeline_set_offset(&e->timeline, offset_ns);
+}
+
 void witness_stop(engine *e)
 {
+    witness_clock(e);
     if (timeline_stop(&e->timeline) != RUEDA_OK)
         board_note_lost_timeline(e->board, e->who.rank); /* the log has said why */
     timeline_fini(&e->timeline);

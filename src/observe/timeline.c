@@ -6,9 +6,17 @@
 
 /* ---- The writer ------------------------------------------------------------------------------ */
 
+/* A time that was written by our own clock could stand hours away from those of the others. */
+static bool can_tell_times(const timeline *t)
+{
+    return !t->await_offset || atomic_load(&t->offset_known);
+}
+
 /* What the text has no room for stays in the ring; `last`: there is no later. */
 static void drain(timeline *t, bool last)
 {
+    if (!last && !can_tell_times(t))
+        return;
     t->text.offset_ns = atomic_load_explicit(&t->offset_ns, memory_order_relaxed);
     for (const note_head *note; (last || byte_queue_used(&t->text.text) < TIMELINE_TEXT_BYTES) &&
                                 (note = note_ring_peek(&t->ring)) != NULL;) {
@@ -132,6 +140,7 @@ static rueda_status start_locked(timeline *t, const timeline_options *options)
     t->told_dropped = 0;
     t->status = RUEDA_OK;
     t->writers = options->writers;
+    t->await_offset = options->await_offset;
     atomic_store(&t->mark_rounds, options->mark_rounds);
     status = start_writer(t);
     if (status != RUEDA_OK)
@@ -160,6 +169,11 @@ static rueda_status stop_locked(timeline *t)
     pthread_join(t->writer, NULL);
     t->running = false;
     timeline_text_fini(&t->text);
+    if (!can_tell_times(t))
+        log_line(t->log, LOG_WARN,
+                 "times of rank %d in the timeline %.300s are those of its own clock: rank 0 has "
+                 "not told its time",
+                 t->rank, t->file.path);
     const uint64_t dropped = atomic_load(&t->dropped);
     if (dropped > 0)
         log_line(t->log, LOG_WARN,
@@ -182,6 +196,7 @@ rueda_status timeline_stop(timeline *t)
 void timeline_set_offset(timeline *t, int64_t offset_ns)
 {
     atomic_store(&t->offset_ns, offset_ns);
+    atomic_store(&t->offset_known, true);
 }
 
 /* ---- Notes ----------------------------------------------------------------------------------- */

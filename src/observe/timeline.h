@@ -28,6 +28,7 @@ typedef struct timeline {
     _Atomic bool on; /* the driver writes notes */
     _Atomic bool mark_rounds;
     _Atomic int64_t offset_ns;
+    _Atomic bool offset_known;
     _Atomic uint64_t dropped; /* notes, in this timeline */
     int rank;
     const logger *log;
@@ -37,6 +38,7 @@ typedef struct timeline {
     bool running;
     pthread_t writer;
     int writers;
+    bool await_offset;
     _Atomic uint32_t stopping, wake; /* the writer sleeps on `wake` */
 
     /* the writer's while it runs */
@@ -55,6 +57,7 @@ typedef struct timeline_options {
     bool mark_rounds;   /* notes of timeline_round are wanted */
     uint64_t max_bytes; /* of the file */
     int writers;        /* ranks that write to it from this host: they take turns */
+    bool await_offset;  /* notes stay in the ring until timeline_set_offset has been called */
 } timeline_options;
 
 /* Writes to a file from now on. ERR_STATE: one is being written. ERR_ARGUMENT, ERR_SYSTEM: the file.

@@ -157,6 +157,45 @@ static void a_timeline_that_cannot_be_written_does_not_start(void **state)
     timeline_fini(&t);
 }
 
+/* The writer's first flush brings the name of the rank: it has had its turn, and could have written more. */
+static void await_first_flush(const place *p)
+{
+    for (bool flushed = false; !flushed; os_yield()) {
+        char *text = check_read(p->path);
+        flushed = strstr(text, "thread_name") != NULL;
+        free(text);
+    }
+}
+
+static void notes_wait_for_the_time_of_rank_0(void **state)
+{
+    (void)state;
+    const int64_t far_us = INT64_C(5000000000);
+    const place p = new_place();
+    timeline t;
+    timeline_init(&t, 1, &quiet);
+    timeline_options options = options_for(p.path);
+    options.await_offset = true;
+    const double began_us = (double)os_now_ns() / 1e3;
+    assert_int_equal(timeline_start(&t, &options), RUEDA_OK);
+    tell(&t, "early");
+    await_first_flush(&p);
+    timeline_set_offset(&t, far_us * 1000);
+    assert_int_equal(timeline_stop(&t), RUEDA_OK);
+    check_timeline parsed = read_timeline(&p);
+    int timed = 0;
+    for (size_t i = 0; i < parsed.count; i++) {
+        if (parsed.events[i].ph == 'M')
+            continue;
+        assert_true(parsed.events[i].ts >= began_us + (double)far_us);
+        timed++;
+    }
+    assert_true(timed > 0);
+    check_free(&parsed);
+    timeline_fini(&t);
+    leave_place(&p);
+}
+
 /* ---- Other threads start and stop it --------------------------------------------------------- */
 
 typedef struct show {
@@ -217,6 +256,7 @@ int main(void)
         cmocka_unit_test(the_driver_never_waits_and_drops_are_counted),
         cmocka_unit_test(a_full_file_ends_the_timeline_in_good_order),
         cmocka_unit_test(a_timeline_that_cannot_be_written_does_not_start),
+        cmocka_unit_test(notes_wait_for_the_time_of_rank_0),
         cmocka_unit_test(threads_start_and_stop_while_one_drives),
     };
     return cmocka_run_group_tests_name("timeline", tests, NULL, NULL);
