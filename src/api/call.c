@@ -175,13 +175,21 @@ rueda_status call_begin(collective_call *c, const char *function, const rueda_op
     c->engine = context_engine(function);
     if (c->engine == NULL)
         return RUEDA_ERR_STATE;
-    return struct_read(function, &options_kind, options == NULL ? &default_options : options,
-                       &c->options);
+    if (options == NULL)
+        options = &default_options;
+    if (options->struct_size != sizeof *options)
+        return struct_read(function, &options_kind, options, &c->options);
+    c->options = *options; /* built with this header, as nearly all are: in the way of every call */
+    return RUEDA_OK;
 }
 
 rueda_status call_read_tensor(collective_call *c, const rueda_tensor *tensor)
 {
-    const rueda_status status = struct_read(c->function, &call_tensor_kind, tensor, &c->tensor);
+    rueda_status status = RUEDA_OK;
+    if (tensor != NULL && tensor->struct_size == sizeof *tensor)
+        c->tensor = *tensor;
+    else
+        status = struct_read(c->function, &call_tensor_kind, tensor, &c->tensor);
     return status == RUEDA_OK ? check_tensor(c->function, &c->tensor) : status;
 }
 

@@ -5,6 +5,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #define TILE 4093 /* elements; a prime, so that no piece is a multiple of it */
@@ -57,6 +58,7 @@ void bench_data_shape(bench_data *d, uint64_t count)
     const bool gathers = d->collective == PLAN_ALLGATHER || d->collective == PLAN_GATHER;
     const bool scatters = d->collective == PLAN_REDUCESCATTER || d->collective == PLAN_SCATTER;
     const bool to_root = d->collective == PLAN_GATHER || d->collective == PLAN_REDUCE_TO_ROOT;
+    snprintf(d->name, sizeof d->name, "bench.%d.%d", (int)d->collective, (int)d->op);
     d->in_count = gathers ? share : count;
     d->out_count = scatters ? share : count;
     if (d->rank != 0 && d->collective == PLAN_SCATTER)

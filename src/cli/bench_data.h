@@ -15,6 +15,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define BENCH_NAME_MAX 64
+
 typedef struct bench_data {
     plan_collective collective;
     rueda_op op;
@@ -22,6 +24,7 @@ typedef struct bench_data {
     int rank, size;
     uint64_t in_count, out_count; /* elements */
     void *input, *output;         /* the same memory if in place */
+    char name[BENCH_NAME_MAX];    /* of the tensor: made once, as programs do */
 } bench_data;
 
 /* Fills everything but the two addresses. `count` must suit the collective. */

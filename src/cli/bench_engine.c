@@ -38,15 +38,13 @@ static void release_shared(slice_engine *e)
 /* Starts the operation; with `request` NULL it also ends it. */
 static rueda_status call(const bench_data *d, rueda_request **request)
 {
-    char name[64];
     const int64_t shape[] = {(int64_t)d->in_count};
     rueda_options options = RUEDA_OPTIONS(d->op);
-    rueda_tensor tensor = RUEDA_TENSOR(name, d->input, d->dtype, 1, shape);
+    rueda_tensor tensor = RUEDA_TENSOR(d->name, d->input, d->dtype, 1, shape);
     if (d->output != d->input) {
         tensor.output = d->output;
         tensor.output_bytes = d->out_count * rueda_dtype_bytes(d->dtype);
     }
-    snprintf(name, sizeof name, "bench.%d.%d", (int)d->collective, (int)d->op);
     switch (d->collective) {
     case PLAN_ALLREDUCE:
         return rueda_allreduce(&tensor, &options, request);

@@ -168,6 +168,15 @@ static rueda_status finish_round(negotiation *n, negotiation_result *result)
     return RUEDA_OK;
 }
 
+/* Whether to contribute: we have something to say, or an answer is due. Others' contributions are looked at
+ * only where that decides: a look takes the line from a peer that is about to write it. */
+static bool has_reason(const negotiation *n, bool hold)
+{
+    if (n->waiting == 0)
+        return false;
+    return (n->has_news && !hold) || control_opened(n->members, n->round);
+}
+
 rueda_status negotiation_progress(negotiation *n, bool hold, bool *moved, bool *complete,
                                   negotiation_result *result)
 {
@@ -175,9 +184,7 @@ rueda_status negotiation_progress(negotiation *n, bool hold, bool *moved, bool *
     if (n->retired)
         return RUEDA_OK;
     if (!n->contributed) {
-        const bool wants = n->has_news && !hold;
-        const bool answers = wants || control_opened(n->members, n->round);
-        if (!n->retiring && (n->waiting == 0 || !answers))
+        if (!n->retiring && !has_reason(n, hold))
             return RUEDA_OK;
         contribute(n);
         *moved = true;
