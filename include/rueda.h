@@ -343,6 +343,27 @@ RUEDA_API rueda_status rueda_gather(const rueda_tensor *tensor, const rueda_opti
 RUEDA_API rueda_status rueda_scatter(const rueda_tensor *tensor, const rueda_options *options,
                                      rueda_request **request);
 
+/* ---- From one rank to another ----------------------------------------------------------------- */
+
+/* These concern two ranks of the set, both named by their *global* number, and no other rank calls anything.
+ * A send and a receive belong together that have the same name (all unnamed ones have the same), type and
+ * shape. Several of one name may be pending: what a rank sends to another under one name is received in the
+ * order of the calls. Different names may overtake each other. A receive never takes part of a tensor: one of
+ * another type or shape ends both, on both ranks with the same ERR_MISMATCH, and all others go on.
+ * A send ends when it has been received, however small it is: of two ranks that send to each other at least
+ * one must not wait for its send before it receives. Splits, op and scales of the options do not count. A rank
+ * may send to itself. ERR_ARGUMENT: the rank is not in the set. */
+RUEDA_API rueda_status rueda_send(const rueda_tensor *tensor, int32_t to,
+                                  const rueda_options *options, rueda_request **request);
+
+/* Into `output`, or, if that is NULL, into `input`. From RUEDA_ANY_RANK: whoever sends, each in its turn;
+ * rueda_take_output tells who it was. */
+#define RUEDA_ANY_RANK (-1)
+RUEDA_API rueda_status rueda_recv(const rueda_tensor *tensor, int32_t from,
+                                  const rueda_options *options, rueda_request **request);
+
+/* ---- All ranks of a set ------------------------------------------------------------------------ */
+
 /* Ends when all ranks of the set have called it. */
 RUEDA_API rueda_status rueda_barrier(int32_t process_set, rueda_request **request);
 
@@ -373,8 +394,8 @@ RUEDA_API rueda_status rueda_wait_all(rueda_request *const *requests, size_t cou
  * on, so the tensor's memory must stay valid until rueda_shutdown. */
 RUEDA_API void rueda_request_free(rueda_request *request);
 
-/* The result of an allgather, alltoall, reducescatter, gather or scatter; `output` of the tensor, or memory
- * that the library has allocated. Start from RUEDA_OUTPUT. */
+/* The result of an allgather, alltoall, reducescatter, gather, scatter or recv; `output` of the tensor (recv:
+ * or its input), or memory that the library has allocated. Start from RUEDA_OUTPUT. */
 typedef struct rueda_output {
     size_t struct_size;            /* sizeof(rueda_output) of the caller */
     void *data;                    /* free with rueda_output_free */
@@ -384,12 +405,13 @@ typedef struct rueda_output {
     int32_t received_count;        /* alltoall: size of the set, otherwise 0 */
     int64_t *received_splits;      /* alltoall: rows received from each rank */
     int32_t owned;                 /* 1: data is freed by rueda_output_free */
+    int32_t source;                /* recv: the global rank that sent it, otherwise 0 */
 } rueda_output;
 
 #define RUEDA_OUTPUT                                                                               \
     RUEDA_COMPOUND(rueda_output)                                                                   \
     {                                                                                              \
-        sizeof(rueda_output), NULL, 0, 0, {0}, 0, NULL, 0                                          \
+        sizeof(rueda_output), NULL, 0, 0, {0}, 0, NULL, 0, 0                                       \
     }
 
 /* Hands the output of an ended request over; works once. With an `output` given by the caller,

@@ -58,7 +58,8 @@ static bool has_mail(engine *e)
 {
     for (int32_t i = 0; i < e->set_limit; i++) {
         process_set *s = &e->sets[i];
-        if (s->exists && s->member && queue_has_mail(&s->queue))
+        if (s->exists && s->member &&
+            (queue_has_mail(&s->queue) || (s->p2p != NULL && p2p_has_mail(s->p2p))))
             return true;
     }
     return false;
@@ -67,7 +68,7 @@ static bool has_mail(engine *e)
 /* Whether data may come that only asking shows, and that moves only while we ask. */
 static bool must_ask(const engine *e)
 {
-    return e->transports.table->attend != NULL && engine_has_flight(e);
+    return e->transports.table->attend != NULL && (engine_has_flight(e) || sendrecv_is_pending(e));
 }
 
 static uint64_t sleep_ns(const engine *e, uint64_t deadline_ns, bool doze)

@@ -66,6 +66,8 @@ static rueda_status start_parts(engine *e)
     if (status == RUEDA_OK)
         status = watch_open(e);
     if (status == RUEDA_OK)
+        sendrecv_listen(e);
+    if (status == RUEDA_OK)
         status = witness_start(e);
     return status == RUEDA_OK ? background_start(e) : status;
 }
@@ -208,7 +210,8 @@ bool engine_has_flight(const engine *e)
 {
     for (int32_t i = 0; i < RUEDA_MAX_SETS; i++) {
         const process_set *s = &e->sets[i];
-        if (s->exists && (s->flight[LANE_SMALL].count > 0 || s->flight[LANE_LARGE].count > 0))
+        if (s->exists && (s->flight[LANE_SMALL].count > 0 || s->flight[LANE_LARGE].count > 0 ||
+                          (s->p2p != NULL && p2p_has_flight(s->p2p))))
             return true;
     }
     return e->set_operations.first != NULL;
@@ -258,7 +261,7 @@ static uint64_t bytes_of(entry *const *entries, size_t count)
 
 /* Waking a thread costs more than a small tensor. A driver that dozes, or a background thread that
  * naps, will look by itself: only a heap of data is worth waking it. */
-static void call_driver(engine *e, uint64_t bytes)
+void engine_call_driver(engine *e, uint64_t bytes)
 {
     const bool urgent = atomic_fetch_add(&e->unseen, bytes) + bytes >= URGENT_BYTES;
     if (atomic_load(&e->driving) == 0)
@@ -278,7 +281,7 @@ rueda_status engine_submit(engine *e, process_set *s, entry *const *entries,
     if (status != RUEDA_OK)
         atomic_fetch_sub(&e->outstanding, count);
     else if (!will_wait)
-        call_driver(e, bytes);
+        engine_call_driver(e, bytes);
     return status;
 }
 

@@ -14,6 +14,7 @@
 #include "memory/heap.h"
 #include "negotiate/negotiate.h"
 #include "observe/timeline.h"
+#include "p2p/p2p.h"
 #include "transport/registry.h"
 
 typedef struct engine engine;
@@ -76,6 +77,7 @@ struct process_set {
     uint64_t *begun, *done;        /* by channel: operations launched, and finished here */
     uint64_t launched[LANE_COUNT]; /* operations ever, decides the channel */
     operation_list flight[LANE_COUNT];
+    p2p *_Atomic p2p; /* sends and receives; NULL until the first; made under the queue's lock */
     uint64_t next_number;
     planned *plans;
 };
@@ -160,6 +162,9 @@ void engine_forget(engine *e);
 rueda_status engine_submit(engine *e, process_set *s, entry *const *entries,
                            const char *const *names, size_t count, bool will_wait);
 
+/* The same for a send or a receive, which is taken over on success. */
+rueda_status engine_submit_call(engine *e, process_set *s, p2p_call *call, bool will_wait);
+
 /* Until the request has ended or now ≥ deadline_ns. Returns whether it has ended. */
 bool engine_wait(engine *e, const rueda_request *r, uint64_t deadline_ns);
 
@@ -171,6 +176,8 @@ void engine_let_go(engine *e, const process_set *set); /* NULL is allowed */
 /* ---- between the files of this folder ---- */
 
 bool engine_has_flight(const engine *e); /* some operation is */
+/* So much has been handed over, and whoever handed it over does not wait. */
+void engine_call_driver(engine *e, uint64_t bytes);
 
 /* progress.c: one pass over everything; true: something moved. */
 bool engine_step(engine *e);
@@ -211,6 +218,14 @@ void sets_unmake(engine *e, int32_t id);
 rueda_status sets_begin(engine *e, operation *o);
 void sets_complete(engine *e, operation *o);
 bool sets_drained(engine *e, operation *o);
+
+/* sendrecv.c: sends and receives; `step` and `end` only of a set that has some, `listen` once there is a mesh. */
+void sendrecv_listen(engine *e);
+bool sendrecv_step(engine *e, process_set *s);
+void sendrecv_end(engine *e, process_set *s, rueda_status status, const char *text);
+bool sendrecv_is_pending(const engine *e);
+bool sendrecv_is_stuck_on(const engine *e, const process_set *s, uint16_t index);
+void sendrecv_report(engine *e, uint64_t now);
 
 /* stall.c: tensors that wait for ranks which do not submit them. */
 void stall_watch(engine *e, uint64_t now);

@@ -24,6 +24,7 @@ void engine_end_waiting(engine *e, process_set *s, rueda_status status, const ch
         next = waiting->next;
         engine_end_entry(e, s, waiting, status, text);
     }
+    sendrecv_end(e, s, status, text);
 }
 
 static void break_set(engine *e, process_set *s, rueda_status status, const char *text)
@@ -204,6 +205,8 @@ bool engine_step(engine *e)
         moved |= negotiate_set(e, s);
         for (int l = 0; l < LANE_COUNT && e->broken == RUEDA_OK; l++)
             moved |= run_flight(e, s, (lane)l);
+        if (s->p2p != NULL && e->broken == RUEDA_OK)
+            moved |= sendrecv_step(e, s);
     }
     return moved;
 }

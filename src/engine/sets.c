@@ -105,6 +105,7 @@ static rueda_status equip(engine *e, process_set *s, int32_t id)
 
 static void release(engine *e, process_set *s)
 {
+    p2p_free(s->p2p);
     for (uint32_t c = 0; s->channels != NULL && c < e->segment.header->channels; c++)
         e->transports.table->close(s->channels[c]);
     for (uint32_t c = 0; s->scratch != NULL && c < e->segment.header->channels; c++)
@@ -190,6 +191,14 @@ static void refuse(operation *o, rueda_status status)
     r->text = strdup(status_text());
 }
 
+/* From the barrier on no member sends to another any more. */
+static void retire(process_set *s)
+{
+    negotiation_retire(&s->negotiation);
+    if (s->p2p != NULL)
+        p2p_retire(s->p2p);
+}
+
 rueda_status sets_begin(engine *e, operation *o)
 {
     const signature *wanted = &o->entries[0]->signature;
@@ -202,7 +211,7 @@ rueda_status sets_begin(engine *e, operation *o)
     } else {
         o->target = wanted->root;
         if (o->target > 0 && o->target < RUEDA_MAX_SETS && e->sets[o->target].exists) {
-            negotiation_retire(&e->sets[o->target].negotiation);
+            retire(&e->sets[o->target]);
             return RUEDA_OK;
         }
         status = status_fail(RUEDA_ERR_ARGUMENT,
@@ -244,5 +253,8 @@ void sets_complete(engine *e, operation *o)
         os_yield(); /* a thread is about to submit: what it brings is ended below */
     if (s->member)
         engine_end_waiting(e, s, RUEDA_ERR_SHUTDOWN, "the process set was removed");
+    if (s->p2p != NULL && p2p_channel(s->p2p) != NULL)
+        segment_empty_rings(&e->segment, (uint32_t)e->who.rank, (uint32_t)o->target,
+                            segment_message_channel(&e->segment));
     sets_unmake(e, o->target);
 }

@@ -242,8 +242,10 @@ void stall_watch(engine *e, uint64_t now)
 {
     if (control_is_asked(&e->control))
         control_answer(&e->control);
-    if (e->stall.number == 0 && now >= e->stall.next_look_ns)
+    if (e->stall.number == 0 && now >= e->stall.next_look_ns) {
+        sendrecv_report(e, now);
         look(e, now);
+    }
     if (e->stall.number != 0 && !e->stall.set->exists)
         e->stall.number = 0;
     if (e->stall.number == 0)

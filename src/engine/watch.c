@@ -99,7 +99,7 @@ static void look_for_silent(engine *e, uint64_t now)
 static bool needs(const process_set *s)
 {
     return s->negotiation.waiting > 0 || s->flight[LANE_SMALL].count > 0 ||
-           s->flight[LANE_LARGE].count > 0;
+           s->flight[LANE_LARGE].count > 0 || (s->p2p != NULL && p2p_pending(s->p2p) > 0);
 }
 
 /* Whether a plan waits for this member, and nothing more can come from it. */
@@ -124,7 +124,7 @@ static bool is_stuck_on(engine *e, const process_set *s, uint16_t index)
                 return true;
         }
     }
-    return false;
+    return sendrecv_is_stuck_on(e, s, index);
 }
 
 /* The member that we wait for and that has left, or -1. Of several it is the first to go: the others may

@@ -29,7 +29,8 @@ static void lay_out(segment *s, const segment_header *h)
                        AREA_SKEW_LINES * OS_CACHE_LINE;
     s->channel_offset = 2 * s->contribution_bytes;
     s->set_offset = round_up(sizeof(segment_rank) + h->ranks * sizeof(segment_answer), OS_PAGE);
-    s->set_bytes = round_up(s->channel_offset + h->channels * s->channel_bytes, OS_PAGE);
+    s->message_offset = round_up(s->channel_offset + h->channels * s->channel_bytes, OS_PAGE);
+    s->set_bytes = round_up(s->message_offset + h->ranks * sizeof(segment_ring), OS_PAGE);
     s->heap_offset = s->set_offset + RUEDA_MAX_SETS * s->set_bytes;
     s->area_offset = round_up(sizeof(segment_header), OS_PAGE);
     s->area_bytes = round_up(s->heap_offset + h->heap_bytes, OS_PAGE) + AREA_SKEW_PAGES * OS_PAGE +
@@ -150,8 +151,16 @@ rueda_status segment_commit_set(segment *s, uint32_t rank, uint32_t set)
 
 rueda_status segment_commit_rings(segment *s, uint32_t rank, uint32_t set, uint32_t channel)
 {
-    return commit(s, channel_at(s, rank, set, channel) + s->rings_offset,
-                  s->channel_bytes - s->rings_offset);
+    return commit(s, (const uint8_t *)segment_ring_at(s, rank, set, channel, 0),
+                  s->header->ranks * sizeof(segment_ring));
+}
+
+void segment_empty_rings(segment *s, uint32_t rank, uint32_t set, uint32_t channel)
+{
+    for (uint32_t reader = 0; reader < s->header->ranks; reader++) {
+        segment_ring *ring = segment_ring_at(s, rank, set, channel, reader);
+        atomic_store(&ring->written, atomic_load(&ring->consumed));
+    }
 }
 
 segment_rank *segment_rank_at(const segment *s, uint32_t rank)
@@ -194,7 +203,10 @@ uint8_t *segment_slots_at(const segment *s, uint32_t rank, uint32_t set, uint32_
 segment_ring *segment_ring_at(const segment *s, uint32_t rank, uint32_t set, uint32_t channel,
                               uint32_t reader)
 {
-    return (segment_ring *)(channel_at(s, rank, set, channel) + s->rings_offset) + reader;
+    uint8_t *rings = channel == segment_message_channel(s)
+                         ? set_at(s, rank, set) + s->message_offset
+                         : channel_at(s, rank, set, channel) + s->rings_offset;
+    return (segment_ring *)rings + reader;
 }
 
 uint8_t *segment_heap_at(const segment *s, uint32_t rank)

@@ -1,8 +1,9 @@
 /* segment.h: the memory that all ranks of a host share, one file for each generation of a job.
  *
  * Layout (little-endian, SEGMENT_VERSION): a header page, then one area for each rank. An area holds
- * the rank's header and answers, and for each process set its contributions to negotiation and its channels
- * (flag, sums, addresses, slots, message rings), and last the heap of rueda_alloc. Every word is
+ * the rank's header and answers, and for each process set its contributions to negotiation, its channels
+ * (flag, sums, addresses, slots, message rings) and one more that has rings only, for sends and receives of
+ * two ranks, and last the heap of rueda_alloc. Every word is
  * written by the area's owner only, except bells (rung by peers), the consumed counts of rings
  * (written by the reader), user memory that a plan PUTs into, and the header's words that
  * name whose abort counts and count departures.
@@ -17,7 +18,7 @@
 #include "base/os.h"
 
 #define SEGMENT_MAGIC 0x61646575 /* "ueda" */
-#define SEGMENT_VERSION 6
+#define SEGMENT_VERSION 7
 #define SEGMENT_NEWS_BYTES                                                                         \
     16384                     /* description of new tensors in one round, beside 8 bytes a rank */
 #define SEGMENT_SUMS 512      /* tensors of one Adasum operation */
@@ -123,6 +124,7 @@ typedef struct segment {
     uint64_t channel_offset, channel_bytes;               /* within a set */
     uint64_t sums_offset, addresses_offset, slots_offset; /* within a channel */
     uint64_t rings_offset;                                /* within a channel */
+    uint64_t message_offset;                              /* within a set: the rings-only channel */
     uint64_t heap_offset;                                 /* within an area */
 } segment;
 
@@ -145,6 +147,15 @@ void segment_close_around(segment *s, const segment_range *ranges, size_t count)
 rueda_status segment_commit_set(segment *s, uint32_t rank, uint32_t set);
 /* Backs a rank's message rings of a channel. */
 rueda_status segment_commit_rings(segment *s, uint32_t rank, uint32_t set, uint32_t channel);
+/* Takes back what nobody has read of a rank's messages, by that rank, when no member uses the set any more:
+ * the next set in its place finds empty rings. */
+void segment_empty_rings(segment *s, uint32_t rank, uint32_t set, uint32_t channel);
+
+/* The channel of a set that has message rings and nothing else. */
+static inline uint32_t segment_message_channel(const segment *s)
+{
+    return s->header->channels;
+}
 
 segment_rank *segment_rank_at(const segment *s, uint32_t rank);
 /* What `rank` has answered to the last question of `asker`. */

@@ -83,6 +83,11 @@ void mesh_set_owner(mesh *m, mesh_owner owner)
     m->owner = owner;
 }
 
+void mesh_set_late(mesh *m, mesh_late late)
+{
+    m->late = late;
+}
+
 net_link *mesh_take_link(mesh *m, uint32_t *rank)
 {
     if (m->meeting.link_count == 0)
@@ -121,6 +126,14 @@ void mesh_forget(mesh *m)
 
 /* ---- Moving on ------------------------------------------------------------------------------- */
 
+/* Of two ranks the higher one calls; a lower one only looks whether we are there. */
+static bool adopt_late(mesh *m, net_link *link)
+{
+    const net_purpose *p = net_link_purpose(link);
+    return m->late.open != NULL && p->role == BOOT_DATA && p->from > m->rank &&
+           m->late.open(m->late.context, p->set, p->channel, p->epoch) && streams_adopt(m, link);
+}
+
 static bool answer_door(mesh *m, uint64_t now_ns)
 {
     bool moved = false;
@@ -129,7 +142,7 @@ static bool answer_door(mesh *m, uint64_t now_ns)
         if (link == NULL)
             break;
         const uint32_t role = net_link_purpose(link)->role;
-        if (streams_adopt(m, link) || m->owner.adopt(m->owner.context, link))
+        if (streams_adopt(m, link) || adopt_late(m, link) || m->owner.adopt(m->owner.context, link))
             moved = true;
         else if (role == BOOT_TREE || role == BOOT_DATA)
             net_link_close(link); /* too early, or too late */

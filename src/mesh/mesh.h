@@ -27,12 +27,20 @@ typedef struct mesh_owner {
     void *context;
 } mesh_owner;
 
+/* Asked when a rank calls for data of a set and channel that no stream is open for: opens it, if it may.
+ * True: it is worth looking again. */
+typedef struct mesh_late {
+    bool (*open)(void *context, uint32_t set, uint32_t channel, uint64_t epoch);
+    void *context;
+} mesh_late;
+
 /* Takes the meeting over, also on failure. `limit_ns`: for a connection to be made. */
 rueda_status mesh_open(boot_meeting *meeting, const boot_identity *who, uint64_t limit_ns,
                        const logger *log, mesh **opened);
 void mesh_close(mesh *m);  /* closes all streams; NULL is allowed */
 void mesh_forget(mesh *m); /* in a forked child: closes its copies of the descriptors */
 void mesh_set_owner(mesh *m, mesh_owner owner);
+void mesh_set_late(mesh *m, mesh_late late);
 /* A link to a control neighbour that the meeting has made, which is the caller's then; *rank: to whom.
  * NULL: there are no more. */
 net_link *mesh_take_link(mesh *m, uint32_t *rank);

@@ -38,6 +38,7 @@ typedef struct mesh_trouble {
 struct mesh {
     boot_meeting meeting;
     mesh_owner owner;
+    mesh_late late; /* open is NULL: nothing is opened late */
     logger log;
     uint32_t rank;
     bool shares_memory; /* with the ranks of our host */

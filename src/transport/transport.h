@@ -1,7 +1,8 @@
 /* transport.h: how bytes get from one rank to another.
  *
- * A transport serves channels: one for each operation of a process set that may be in flight. It has
- * two faces. Messages are a stream of bytes from each member to each other member on each channel,
+ * A transport serves channels: one for each operation of a process set that may be in flight, and one that
+ * carries messages between any two members at any time (segment_message_channel; opened when first used). It
+ * has two faces. Messages are a stream of bytes from each member to each other member on each channel,
  * in order, without loss. Peer memory, which only some transports have, is the flag, slots, sums and
  * heap of another member as plain pointers; what may be read when is the plan's business.
  *

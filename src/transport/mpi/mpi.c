@@ -16,7 +16,7 @@
 #define PARCELS 4 /* of a stream, on each side */
 #define ALIGN 8
 #define TAIL OS_CACHE_LINE /* behind a received parcel, for the rest of its last word */
-#define CHANNELS_MAX 16
+#define CHANNELS_MAX 17    /* the largest RUEDA_CHANNELS, and the one for sends and receives */
 #define EPOCHS 32 /* sets that had the same number one after the other are told apart so long */
 #define TESTS_AT_ONCE 16 /* of a collective */
 #define ASKED_ENOUGH 8   /* times that nothing came of a peer that has left, then nothing will */

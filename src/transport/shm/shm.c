@@ -21,6 +21,7 @@ static rueda_status shm_open(transport_job *job, const control_members *members,
         return status_fail(RUEDA_ERR_MEMORY, "out of memory for a channel");
     const segment *s = members->job->segment;
     c->number = number;
+    /* on the channel that has messages only, these say that the memory is shared and are not used */
     for (uint16_t i = 0; i < members->size; i++) {
         const uint32_t rank = members->ranks[i];
         c->peers[i] = (transport_peer){segment_flag_at(s, rank, members->set, number),
