@@ -377,6 +377,38 @@ static rueda_status stop_timeline(int rank, int size)
     return RUEDA_OK;
 }
 
+/* From one rank to another; the others do nothing. One call each, so that it can be repeated. */
+static rueda_status pass_on(int rank, int from, int to, double *data, size_t count)
+{
+    const int64_t shape[] = {(int64_t)count};
+    const rueda_tensor t = RUEDA_TENSOR("passed on", data, RUEDA_F64, 1, shape);
+    rueda_request *request = NULL;
+    fill(data, count, rank == from ? 7 : 0);
+    if (rank == from)
+        return finish(rueda_send(&t, to, NULL, &request), &request, NULL);
+    if (rank != to)
+        return RUEDA_OK;
+    rueda_output output = RUEDA_OUTPUT;
+    const rueda_status status =
+        finish(rueda_recv(&t, RUEDA_ANY_RANK, NULL, &request), &request, &output);
+    if (status != RUEDA_OK)
+        return status;
+    CHECK_EQUAL(output.source, from);
+    expect(data, count, 7);
+    return RUEDA_OK;
+}
+
+static rueda_status send_few(int rank, int size)
+{
+    double data[FEW];
+    return pass_on(rank, 0, size - 1, data, FEW);
+}
+
+static rueda_status send_large(int rank, int size)
+{
+    return pass_on(rank, size - 1, 0, large_data, LARGE);
+}
+
 const scenario scenarios[] = {
     {"collectives",
      true,
@@ -388,6 +420,7 @@ const scenario scenarios[] = {
     {"mismatch", false, 1, {0}, {mismatch, mismatch_in_group, allreduce}},
     {"sets", false, 1, {0}, {add_set, use_set, remove_set, allreduce}},
     {"join", false, 1, {0}, {allreduce, join, allreduce}},
+    {"sendrecv", false, 1, {0}, {send_few, send_large, allreduce, send_few}},
     {"timeline",
      true,
      1,

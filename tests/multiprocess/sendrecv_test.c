@@ -255,10 +255,8 @@ static void one_name(int rank, int size, const void *argument)
     CHECK_OK(rueda_init(NULL));
     parcel last = {.dtype = RUEDA_U8, .count = 5, .name = "last"};
     for (size_t i = 0; i < IN_A_ROW; i++)
-        parcels[i] = (parcel){.dtype = RUEDA_I16,
-                              .count = i % 10 == 3 ? 9000 : 3000,
-                              .seed = i,
-                              .name = "row"};
+        parcels[i] = (parcel){
+            .dtype = RUEDA_I16, .count = i % 10 == 3 ? 9000 : 3000, .seed = i, .name = "row"};
     if (rank == 0) {
         for (size_t i = 0; i < IN_A_ROW; i++)
             start_send(&parcels[i], 1);
