@@ -277,9 +277,22 @@ static PyObject *py_set_ranks(PyObject *module, PyObject *set)
 
 typedef rueda_status (*operation)(const rueda_tensor *, const rueda_options *, rueda_request **);
 
-static const operation operations[] = {rueda_allreduce, rueda_allgather,     rueda_broadcast,
-                                       rueda_alltoall,  rueda_reducescatter, rueda_reduce,
-                                       rueda_gather,    rueda_scatter};
+/* The other rank of these stands where collectives have their root. */
+static rueda_status send_to(const rueda_tensor *tensor, const rueda_options *options,
+                            rueda_request **request)
+{
+    return rueda_send(tensor, options->root, options, request);
+}
+
+static rueda_status receive_from(const rueda_tensor *tensor, const rueda_options *options,
+                                 rueda_request **request)
+{
+    return rueda_recv(tensor, options->root, options, request);
+}
+
+static const operation operations[] = {
+    rueda_allreduce, rueda_allgather, rueda_broadcast, rueda_alltoall, rueda_reducescatter,
+    rueda_reduce,    rueda_gather,    rueda_scatter,   send_to,        receive_from};
 #define OPERATIONS (sizeof operations / sizeof operations[0])
 
 /* The name as UTF-8, valid as long as the object; NULL for None. */

@@ -201,6 +201,18 @@ static PyObject *output_bytes_method(PyObject *object, PyObject *unused)
     return bytes;
 }
 
+static PyObject *source_method(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    request *self = (request *)object;
+    rueda_output output = RUEDA_OUTPUT;
+    const rueda_status status = rueda_take_output(self->pending->request, &output);
+    if (status != RUEDA_OK)
+        return native_raise(self->state, status);
+    rueda_output_free(&output);
+    return PyLong_FromLong(output.source);
+}
+
 static void dealloc(PyObject *object)
 {
     request *self = (request *)object;
@@ -222,6 +234,8 @@ static PyMethodDef methods[] = {
      "its bytes as a DLPack capsule, its shape, and for alltoall the rows received from each rank."},
     {"output_bytes", output_bytes_method, METH_NOARGS,
      "output_bytes() -> bytes\n\nThe same, copied."},
+    {"source", source_method, METH_NOARGS,
+     "source() -> int\n\nOf a receive that has ended: the rank that sent, once."},
     {NULL, NULL, 0, NULL}};
 
 static PyType_Slot slots[] = {{Py_tp_dealloc, dealloc},

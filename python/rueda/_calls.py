@@ -11,7 +11,7 @@ from ._process_sets import ProcessSet, global_process_set
 from ._reduce_op import Adasum, ReduceOp
 
 #: Numbers of the operations in ``_native.submit``.
-ALLREDUCE, ALLGATHER, BROADCAST, ALLTOALL, REDUCESCATTER, REDUCE, GATHER, SCATTER = range(8)
+ALLREDUCE, ALLGATHER, BROADCAST, ALLTOALL, REDUCESCATTER, REDUCE, GATHER, SCATTER, SEND, RECV = range(10)
 
 
 Result = TypeVar("Result")

@@ -294,9 +294,25 @@ bool p2p_has_flight(const p2p *p)
     return false;
 }
 
+/* Whether all that the member ever sent is here. */
+static bool has_ended(const p2p *p, uint16_t member)
+{
+    return member == p->members->index || p->channel->table->ended(p->channel, member);
+}
+
+static bool have_all_ended(const p2p *p)
+{
+    for (uint16_t m = 0; m < p->members->size; m++) {
+        if (!has_ended(p, m))
+            return false;
+    }
+    return true;
+}
+
 bool p2p_is_stuck_on(const p2p *p, uint16_t member, bool alone)
 {
-    const bool concerned = p->peers[member].calls > 0 || (alone && p->from_anyone > 0);
-    return concerned && !p->retired && p->channel != NULL &&
-           p->channel->table->ended(p->channel, member);
+    if (p->retired || p->channel == NULL)
+        return false;
+    return (p->peers[member].calls > 0 && has_ended(p, member)) ||
+           (alone && p->from_anyone > 0 && have_all_ended(p));
 }

@@ -18,7 +18,8 @@ from .._calls import Handle, barrier, barrier_async, join, join_async, poll, syn
 from .._objects import allgather_object, broadcast_object, broadcast_object_fn
 from .._process_sets import *  # noqa: F401,F403
 from .._reduce_op import *  # noqa: F401,F403
-from . import _ops, _rooted
+from . import _messages, _ops, _rooted
+from ._messages import *  # noqa: F401,F403
 from ._ops import *  # noqa: F401,F403
 from ._rooted import *  # noqa: F401,F403
 
@@ -36,6 +37,7 @@ __all__ = [
     "synchronize",
 ]
 __all__ += _basics.__all__
+__all__ += _messages.__all__
 __all__ += _ops.__all__
 __all__ += _process_sets.__all__
 __all__ += _reduce_op.__all__

@@ -42,6 +42,7 @@ from ._ops import (
     grouped_reducescatter_async,
     reducescatter_async,
 )
+from ._messages import recv, recv_, recv_any, recv_any_async, recv_async, recv_async_, send, send_async
 from ._sparse import sparse_allreduce_async
 from . import elastic
 from .compression import Compression
@@ -93,8 +94,16 @@ __all__ = [
     "metric_average",
     "orthogonality",
     "poll",
+    "recv",
+    "recv_",
+    "recv_any",
+    "recv_any_async",
+    "recv_async",
+    "recv_async_",
     "reducescatter",
     "reducescatter_async",
+    "send",
+    "send_async",
     "sparse_allreduce_async",
     "synchronize",
 ]
