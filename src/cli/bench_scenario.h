@@ -25,5 +25,6 @@ bool scenario_behind(const bench_options *o, const board *b);
 bool scenario_idle(const bench_options *o, const board *b);
 bool scenario_startup(const bench_options *o, const board *b);
 bool scenario_observe(const bench_options *o, const board *b);
+bool scenario_sendrecv(const bench_options *o, const board *b);
 
 #endif
