@@ -36,7 +36,7 @@ static const char about[] =
     "  idle      what a job costs that does nothing for 5 s\n"
     "  startup   from the launch to the first result, and a new start in the same process\n"
     "  observe   what the trace and the timeline cost an allreduce\n"
-    "  sendrecv  a tensor of 4 bytes to 16 MiB from rank 0 to the last rank and back\n"
+    "  sendrecv  a tensor of 4 bytes to 8 MiB from rank 0 to the last rank and back\n"
     "With --against the other side runs in short slices between ours, so that both see the same\n"
     "machine. Sizes are bytes, with K, M, G for 1024: --sizes 4,64K,16M.";
 

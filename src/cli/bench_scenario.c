@@ -27,7 +27,7 @@ static const bench_scenario scenarios[] = {
     {"startup", "from the launch to the first result, and a new start in the same process",
      scenario_startup},
     {"observe", "what the trace and the timeline cost an allreduce", scenario_observe},
-    {"sendrecv", "a tensor of 4 bytes to 16 MiB from rank 0 to the last rank and back",
+    {"sendrecv", "a tensor of 4 bytes to 8 MiB from rank 0 to the last rank and back",
      scenario_sendrecv},
     {NULL, NULL, NULL},
 };

@@ -9,7 +9,9 @@
 #define NS_PER_US 1e3
 #define MIB_BYTES 1048576.0
 #define US_PER_S 1e6
-#define SIZE_MOST (UINT64_C(16) << 20)
+#define SIZE_LEAST 4
+#define SIZE_STEP 8
+#define SIZE_MOST (UINT64_C(8) << 20)
 #define TURNS_MOST 5000
 #define TURNS_LEAST 20
 #define BYTES_IN_ALL (UINT64_C(1) << 30)
@@ -42,10 +44,10 @@ static bool play(int peer, bool first, void *data, uint64_t bytes, samples *time
     return true;
 }
 
-static void tell(const bench_options *o, uint64_t bytes, const samples *times)
+static void tell(const bench_options *o, uint64_t bytes, samples *times)
 {
     char variant[32];
-    const double us = samples_quantile((samples *)times, 0.5);
+    const double us = samples_quantile(times, 0.5);
     snprintf(variant, sizeof variant, "%llu bytes", (unsigned long long)bytes);
     bench_scenario_tell(o, variant, "median from one rank to another", us, "us");
     bench_scenario_tell(o, "", "throughput", (double)bytes / MIB_BYTES / (us / US_PER_S), "MiB/s");
@@ -60,7 +62,7 @@ bool scenario_sendrecv(const bench_options *o, const board *b)
     (void)b;
     if (ok)
         memset(data, 1, SIZE_MOST);
-    for (uint64_t bytes = 4; ok && last > 0 && bytes <= SIZE_MOST; bytes *= 16) {
+    for (uint64_t bytes = SIZE_LEAST; ok && last > 0 && bytes <= SIZE_MOST; bytes *= SIZE_STEP) {
         samples times = {0};
         if (rank == 0 || rank == last)
             ok = play(rank == 0 ? last : 0, rank == 0, data, bytes, &times);

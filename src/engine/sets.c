@@ -231,7 +231,9 @@ bool sets_drained(engine *e, operation *o)
     if (!s->member)
         return true;
     const negotiation *n = &s->negotiation;
-    if (e->control.mesh != NULL && !mesh_set_sent(e->control.mesh, (uint32_t)o->target))
+    /* nobody reads messages any more: what is left of them must not be waited for */
+    if (e->control.mesh != NULL &&
+        !mesh_set_sent(e->control.mesh, (uint32_t)o->target, segment_message_channel(&e->segment)))
         return false;
     return n->retired && s->flight[LANE_SMALL].count == 0 && s->flight[LANE_LARGE].count == 0;
 }

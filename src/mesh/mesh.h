@@ -86,8 +86,8 @@ void mesh_stream_broke(mesh_stream *s);
 bool mesh_stream_ended(const mesh_stream *s);
 /* Tells a caller that its link has a use. */
 bool mesh_greet(net_link *link);
-/* Whether all that was sent on the data streams of a set has left this process. */
-bool mesh_set_sent(const mesh *m, uint32_t set);
+/* Whether all that was sent on the data streams of a set's first `channels` has left this process. */
+bool mesh_set_sent(const mesh *m, uint32_t set, uint32_t channels);
 
 /* A fault on purpose: shuts connections to a rank down. */
 typedef enum mesh_links { MESH_ALL, MESH_DATA, MESH_TREE } mesh_links;

@@ -237,11 +237,11 @@ bool mesh_stream_ended(const mesh_stream *s)
     return s->broken || !s->open;
 }
 
-bool mesh_set_sent(const mesh *m, uint32_t set)
+bool mesh_set_sent(const mesh *m, uint32_t set, uint32_t channels)
 {
     for (const mesh_stream *s = m->streams; s != NULL; s = s->next) {
-        if (s->purpose.role == BOOT_DATA && s->purpose.set == set && s->open && !s->broken &&
-            net_link_wants_write(s->link))
+        if (s->purpose.role == BOOT_DATA && s->purpose.set == set &&
+            s->purpose.channel < channels && s->open && !s->broken && net_link_wants_write(s->link))
             return false;
     }
     return true;

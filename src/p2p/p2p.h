@@ -27,7 +27,7 @@
 #define P2P_EAGER_BYTES 8192        /* a tensor of at most so many goes with its announcement … */
 #define P2P_EAGER_MOST (256 * 1024) /* … unless so much is on its way to that rank already */
 #define P2P_SLICE_BYTES (256 * 1024) /* of a larger one, then another one has its turn */
-#define P2P_READ_MOST (1024 * 1024)  /* bytes taken from one peer before others have their turn */
+#define P2P_PASS_MOST (256 * 1024)   /* bytes from or to one peer, then others have their turn */
 #define P2P_BUCKETS 256              /* of names that wait */
 #define P2P_ANYONE (-1)              /* instead of a member */
 

@@ -183,7 +183,7 @@ rueda_status p2p_read(p2p *p, uint16_t member, bool *moved)
     p2p_reader *r = &p->peers[member].in;
     const transport_table *table = p->channel->table;
     rueda_status status = RUEDA_OK;
-    for (uint64_t total = 0; total < P2P_READ_MOST && status == RUEDA_OK;) {
+    for (uint64_t total = 0; total < P2P_PASS_MOST && status == RUEDA_OK;) {
         uint8_t padding[P2P_UNIT];
         uint64_t room;
         uint8_t *to = next_room(r, padding, &room);

@@ -154,9 +154,10 @@ void p2p_write(p2p *p, uint16_t member, bool *moved)
 {
     p2p_peer *peer = &p->peers[member];
     p2p_writer *w = &peer->out;
-    while (w->call != NULL || begin_next(p, peer)) {
+    for (uint64_t total = 0; total < P2P_PASS_MOST && (w->call != NULL || begin_next(p, peer));) {
         const size_t sent = send_some(p, member, w);
         w->moved += sent;
+        total += sent;
         *moved |= sent > 0;
         if (w->moved == length_of(w) || (sent == 0 && is_of_no_use(p, member, w->call)))
             finish(p, peer);

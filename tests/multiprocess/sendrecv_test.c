@@ -2,6 +2,7 @@
  * ctest: threads timeout=180 */
 #include "tensors.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -123,7 +124,8 @@ static void every_type_and_size(int rank, int size, const void *argument)
     (void)rank, (void)size, (void)argument;
     CHECK_OK(rueda_init(NULL));
     for (int dtype = 0; dtype < RUEDA_DTYPE_COUNT; dtype++) {
-        for (size_t i = 0; i < COUNTS; i++) {
+        const bool all = dtype == RUEDA_U8 || dtype == RUEDA_F32;
+        for (size_t i = 0; i < (all ? COUNTS : COUNTS - 2); i++) {
             const parcel p = {.dtype = (rueda_dtype)dtype,
                               .count = counts[i],
                               .seed = i,
@@ -560,11 +562,89 @@ static void in_sets(int rank, int size, const void *argument)
     CHECK_OK(rueda_shutdown());
 }
 
+/* The set goes while data is on its way: both ends are told, or it had come before. */
+static void removed_in_the_middle(int rank, int size, const void *argument)
+{
+    (void)argument;
+    CHECK_OK(rueda_init(NULL));
+    const int32_t ranks[] = {0, size - 1};
+    const int other = rank == 0 ? size - 1 : 0;
+    for (int turn = 0; turn < 5; turn++) {
+        int32_t set;
+        CHECK_OK(rueda_add_process_set(ranks, 2, &set));
+        parcel in = {.dtype = RUEDA_F32, .count = 2 << 20, .name = "middle", .set = set}, out = in;
+        const bool member = rank == 0 || rank == size - 1;
+        if (member) {
+            start_send(&out, other);
+            start_receive(&in, other, true);
+            rueda_wait(in.request, turn);
+        }
+        CHECK_OK(rueda_remove_process_set(set));
+        for (int i = 0; i < 2 && member; i++) {
+            parcel *p = i == 0 ? &in : &out;
+            const rueda_status status = rueda_wait(p->request, -1);
+            CHECK(status == RUEDA_OK || status == RUEDA_ERR_SHUTDOWN);
+            memset(p->data, turn, bytes_of(p));
+            rueda_request_free(p->request);
+            memory_give(MEMORY_PRIVATE, p->data);
+        }
+    }
+    CHECK_OK(rueda_shutdown());
+}
+
+static void a_set_may_go_while_data_is_on_its_way(void **state)
+{
+    (void)state;
+    run_ranks(3, removed_in_the_middle, NULL);
+}
+
 static void sets_have_messages_of_their_own(void **state)
 {
     (void)state;
     run_ranks(3, in_sets, NULL);
     run_ranks(4, in_sets, NULL);
+}
+
+/* ---- Threads --------------------------------------------------------------------------------- */
+
+#define THREADS 3
+#define THREAD_TURNS 40
+
+static void *play(void *argument)
+{
+    const char *name = argument;
+    const int other = 1 - rueda_rank();
+    for (int turn = 0; turn < THREAD_TURNS; turn++) {
+        parcel in = {
+            .dtype = RUEDA_F32, .count = (size_t)turn * 200, .seed = (uint64_t)turn, .name = name};
+        parcel out = in;
+        start_send(&out, other);
+        start_receive(&in, turn % 2 == 0 ? other : RUEDA_ANY_RANK, true);
+        finish_receive(&in);
+        finish_send(&out);
+    }
+    return NULL;
+}
+
+static void many_threads(int rank, int size, const void *argument)
+{
+    (void)argument, (void)size, (void)rank;
+    static char names[THREADS][16];
+    pthread_t threads[THREADS];
+    CHECK_OK(rueda_init(NULL));
+    for (int i = 0; i < THREADS; i++) {
+        snprintf(names[i], sizeof names[i], "thread %d", i);
+        CHECK_EQUAL(pthread_create(&threads[i], NULL, play, names[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++)
+        CHECK_EQUAL(pthread_join(threads[i], NULL), 0);
+    CHECK_OK(rueda_shutdown());
+}
+
+static void threads_do_not_disturb_each_other(void **state)
+{
+    (void)state;
+    run_ranks(2, many_threads, NULL);
 }
 
 int main(void)
@@ -582,6 +662,8 @@ int main(void)
         cmocka_unit_test(a_rank_may_send_to_itself),
         cmocka_unit_test(a_rank_must_be_in_the_set),
         cmocka_unit_test(sets_have_messages_of_their_own),
+        cmocka_unit_test(a_set_may_go_while_data_is_on_its_way),
+        cmocka_unit_test(threads_do_not_disturb_each_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
