@@ -629,7 +629,7 @@ static void *play(void *argument)
 static void many_threads(int rank, int size, const void *argument)
 {
     (void)argument, (void)size, (void)rank;
-    static char names[THREADS][16];
+    static char names[THREADS][32];
     pthread_t threads[THREADS];
     CHECK_OK(rueda_init(NULL));
     for (int i = 0; i < THREADS; i++) {
