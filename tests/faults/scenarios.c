@@ -389,8 +389,7 @@ static rueda_status pass_on(int rank, int from, int to, double *data, size_t cou
     if (rank != to)
         return RUEDA_OK;
     rueda_output output = RUEDA_OUTPUT;
-    const rueda_status status =
-        finish(rueda_recv(&t, from, NULL, &request), &request, &output);
+    const rueda_status status = finish(rueda_recv(&t, from, NULL, &request), &request, &output);
     if (status != RUEDA_OK)
         return status;
     CHECK_EQUAL(output.source, from);

@@ -232,8 +232,8 @@ static void stall_for_good(int rank, int size, const void *argument)
     if (rank == 0)
         finish(request, RUEDA_ERR_STALLED,
                "rank 0 still waits: send 'for ever' to rank 1: rank 1 has not called rueda_recv");
-    else
-        CHECK_STATUS(rueda_barrier(RUEDA_GLOBAL_SET, NULL), RUEDA_ERR_STALLED);
+    meet();
+    CHECK_STATUS(rueda_barrier(RUEDA_GLOBAL_SET, NULL), RUEDA_ERR_STALLED);
     CHECK_OK(rueda_shutdown());
 }
 
