@@ -1,6 +1,6 @@
 /* sendrecv_test.c: send and recv between two ranks: every type and size, orders, mismatches, from anyone.
  * ctest: threads timeout=180 */
-#include "tensors.h"
+#include "parcels.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -12,92 +12,6 @@
 
 static const int rank_counts[] = {1, 2, 3, 4, 5, 8};
 #define RANK_COUNTS (sizeof rank_counts / sizeof rank_counts[0])
-#define GUARD 64 /* bytes behind an output that nobody may touch */
-#define GUARD_BYTE 0xA5
-
-/* A tensor on its way from one rank to another; its values depend on the sender and the seed. */
-typedef struct parcel {
-    rueda_dtype dtype;
-    size_t count;
-    uint64_t seed;
-    const char *name;
-    int32_t set;
-    /* while it is on its way */
-    uint8_t *data;
-    rueda_request *request;
-} parcel;
-
-static size_t bytes_of(const parcel *p)
-{
-    return p->count * rueda_dtype_bytes(p->dtype);
-}
-
-static recipe recipe_of(const parcel *p)
-{
-    return RECIPE(p->dtype, RUEDA_SUM, p->seed);
-}
-
-static rueda_options options_of(const parcel *p)
-{
-    rueda_options options = RUEDA_OPTIONS(RUEDA_SUM);
-    options.process_set = p->set;
-    return options;
-}
-
-static void start_send(parcel *p, int to)
-{
-    const recipe r = recipe_of(p);
-    const int64_t shape[] = {(int64_t)p->count};
-    const rueda_options options = options_of(p);
-    p->data = memory_take(MEMORY_PRIVATE, bytes_of(p) + 1);
-    recipe_fill(&r, rueda_rank(), 0, p->data, p->count);
-    const rueda_tensor t = RUEDA_TENSOR(p->name, p->data, p->dtype, 1, shape);
-    CHECK_OK(rueda_send(&t, to, &options, &p->request));
-}
-
-static void start_receive(parcel *p, int from, bool in_place)
-{
-    const int64_t shape[] = {(int64_t)p->count};
-    const rueda_options options = options_of(p);
-    const size_t bytes = bytes_of(p);
-    p->data = memory_take(MEMORY_PRIVATE, bytes + GUARD);
-    memset(p->data, GUARD_BYTE, bytes + GUARD);
-    rueda_tensor t = RUEDA_TENSOR(p->name, in_place ? p->data : NULL, p->dtype, 1, shape);
-    if (!in_place) {
-        t.output = p->data;
-        t.output_bytes = bytes;
-    }
-    CHECK_OK(rueda_recv(&t, from, &options, &p->request));
-}
-
-static void finish_send(parcel *p)
-{
-    CHECK_OK(rueda_wait(p->request, -1));
-    const recipe r = recipe_of(p);
-    recipe_check_copy(&r, rueda_rank(), 0, p->data, p->count);
-    rueda_request_free(p->request);
-    memory_give(MEMORY_PRIVATE, p->data);
-}
-
-/* Whoever sent it, as the output tells; returns that. */
-static int finish_receive(parcel *p)
-{
-    rueda_output output = RUEDA_OUTPUT;
-    CHECK_OK(rueda_wait(p->request, -1));
-    CHECK_OK(rueda_take_output(p->request, &output));
-    CHECK_EQUAL(output.bytes, bytes_of(p));
-    CHECK_EQUAL(output.ndim, 1);
-    CHECK_EQUAL(output.shape[0], p->count);
-    CHECK(output.data == p->data && !output.owned);
-    const recipe r = recipe_of(p);
-    recipe_check_copy(&r, output.source, 0, p->data, p->count);
-    for (size_t i = 0; i < GUARD; i++)
-        CHECK_EQUAL(p->data[bytes_of(p) + i], GUARD_BYTE);
-    rueda_output_free(&output);
-    rueda_request_free(p->request);
-    memory_give(MEMORY_PRIVATE, p->data);
-    return output.source;
-}
 
 /* ---- Values ---------------------------------------------------------------------------------- */
 
@@ -111,12 +25,12 @@ static void pass_around(parcel p, bool receives_first, bool in_place)
     parcel in = p, out = p;
     doing("%s: %zu of type %d", p.name, p.count, p.dtype);
     if (receives_first)
-        start_receive(&in, (rank + size - 1) % size, in_place);
-    start_send(&out, (rank + 1) % size);
+        parcel_start_receive(&in, (rank + size - 1) % size, in_place);
+    parcel_start_send(&out, (rank + 1) % size);
     if (!receives_first)
-        start_receive(&in, (rank + size - 1) % size, in_place);
-    CHECK_EQUAL(finish_receive(&in), (rank + size - 1) % size);
-    finish_send(&out);
+        parcel_start_receive(&in, (rank + size - 1) % size, in_place);
+    CHECK_EQUAL(parcel_finish_receive(&in), (rank + size - 1) % size);
+    parcel_finish_send(&out);
 }
 
 static void every_type_and_size(int rank, int size, const void *argument)
@@ -153,13 +67,13 @@ static void all_at_once(int rank, int size, const void *argument)
     for (int peer = 0; peer < size; peer++) {
         in[peer] = out[peer] =
             (parcel){.dtype = RUEDA_F64, .count = 200003, .seed = 7, .name = "to all"};
-        start_send(&out[peer], peer);
+        parcel_start_send(&out[peer], peer);
     }
     for (int peer = size - 1; peer >= 0; peer--)
-        start_receive(&in[peer], peer, peer % 2);
+        parcel_start_receive(&in[peer], peer, peer % 2);
     for (int peer = 0; peer < size; peer++) {
-        CHECK_EQUAL(finish_receive(&in[peer]), peer);
-        finish_send(&out[peer]);
+        CHECK_EQUAL(parcel_finish_receive(&in[peer]), peer);
+        parcel_finish_send(&out[peer]);
     }
     (void)rank;
     CHECK_OK(rueda_shutdown());
@@ -221,9 +135,9 @@ static void many_names(int rank, int size, const void *argument)
             parcel *own = &parcels[n * 8 + (size_t)peer];
             *own = p;
             if (rank == 0)
-                start_send(own, peer);
+                parcel_start_send(own, peer);
             else
-                start_receive(own, 0, true);
+                parcel_start_receive(own, 0, true);
         }
     }
     for (size_t i = 0; i < NAMES; i++) {
@@ -231,9 +145,9 @@ static void many_names(int rank, int size, const void *argument)
             doing("%s with %d", names[i], peer);
             parcel *own = &parcels[i * 8 + (size_t)peer];
             if (rank == 0)
-                finish_send(own);
+                parcel_finish_send(own);
             else
-                CHECK_EQUAL(finish_receive(own), 0);
+                CHECK_EQUAL(parcel_finish_receive(own), 0);
         }
     }
     CHECK_OK(rueda_shutdown());
@@ -261,24 +175,24 @@ static void one_name(int rank, int size, const void *argument)
             .dtype = RUEDA_I16, .count = i % 10 == 3 ? 9000 : 3000, .seed = i, .name = "row"};
     if (rank == 0) {
         for (size_t i = 0; i < IN_A_ROW; i++)
-            start_send(&parcels[i], 1);
-        start_send(&last, 1);
+            parcel_start_send(&parcels[i], 1);
+        parcel_start_send(&last, 1);
         meet();
-        finish_send(&last);
+        parcel_finish_send(&last);
         for (size_t i = 0; i < IN_A_ROW; i++)
-            finish_send(&parcels[i]);
+            parcel_finish_send(&parcels[i]);
     } else {
         meet();
-        start_receive(&last, 0, true);
-        finish_receive(&last);
+        parcel_start_receive(&last, 0, true);
+        parcel_finish_receive(&last);
         for (size_t i = 0; i < IN_A_ROW; i++) {
-            start_receive(&parcels[i], 0, i % 2);
+            parcel_start_receive(&parcels[i], 0, i % 2);
             if (i % 3 == 0) /* the others wait, then several look at once */
                 for (size_t n = i < 3 ? 0 : i - 2; n <= i; n++)
-                    CHECK_EQUAL(finish_receive(&parcels[n]), 0);
+                    CHECK_EQUAL(parcel_finish_receive(&parcels[n]), 0);
         }
         for (size_t n = (IN_A_ROW - 1) / 3 * 3 + 1; n < IN_A_ROW; n++)
-            CHECK_EQUAL(finish_receive(&parcels[n]), 0);
+            CHECK_EQUAL(parcel_finish_receive(&parcels[n]), 0);
     }
     CHECK_OK(rueda_shutdown());
 }
@@ -297,9 +211,9 @@ static void beside_collectives(int rank, int size, const void *argument)
     parcel p = {.dtype = RUEDA_F32, .count = 5000, .seed = 3, .name = "beside"};
     parcel early = {.dtype = RUEDA_F32, .count = 500000, .seed = 4, .name = "beside"};
     if (rank == 0)
-        start_send(&p, size - 1);
+        parcel_start_send(&p, size - 1);
     if (rank == 0)
-        start_send(&early, size - 1);
+        parcel_start_send(&early, size - 1);
     for (int i = 0; i < 50; i++) {
         task t = {.kind = TASK_ALLREDUCE,
                   .recipe = RECIPE(RUEDA_F32, RUEDA_SUM, (uint64_t)i),
@@ -308,14 +222,14 @@ static void beside_collectives(int rank, int size, const void *argument)
         task_run(&t);
     }
     if (rank == size - 1) {
-        start_receive(&p, 0, true);
-        start_receive(&early, 0, false);
-        finish_receive(&p);
-        finish_receive(&early);
+        parcel_start_receive(&p, 0, true);
+        parcel_start_receive(&early, 0, false);
+        parcel_finish_receive(&p);
+        parcel_finish_receive(&early);
     }
     if (rank == 0) {
-        finish_send(&p);
-        finish_send(&early);
+        parcel_finish_send(&p);
+        parcel_finish_send(&early);
     }
     CHECK_OK(rueda_shutdown());
 }
@@ -341,15 +255,15 @@ static void from_anyone(int rank, int size, const void *argument)
     CHECK_OK(rueda_init(NULL));
     for (size_t i = 0; i < EACH && rank != 0; i++) {
         parcels[i] = (parcel){.dtype = RUEDA_I64, .count = 3, .seed = 1, .name = "any"};
-        start_send(&parcels[i], 0);
+        parcel_start_send(&parcels[i], 0);
     }
     CHECK_OK(rueda_barrier(RUEDA_GLOBAL_SET, NULL));
     for (size_t i = 0; i < EACH && rank != 0; i++)
-        finish_send(&parcels[i]);
+        parcel_finish_send(&parcels[i]);
     for (int i = 0; i < EACH * (size - 1) && rank == 0; i++) {
         parcel p = {.dtype = RUEDA_I64, .count = 3, .seed = 1, .name = "any"};
-        start_receive(&p, RUEDA_ANY_RANK, true);
-        got[finish_receive(&p)]++;
+        parcel_start_receive(&p, RUEDA_ANY_RANK, true);
+        got[parcel_finish_receive(&p)]++;
     }
     for (int sender = 1; sender < size && rank == 0; sender++)
         CHECK_EQUAL(got[sender], EACH);
@@ -365,22 +279,22 @@ static void turns(int rank, int size, const void *argument)
     int last[8] = {0}, got[8] = {0};
     for (size_t i = 0; i < EACH && rank != 0; i++) {
         parcels[i] = (parcel){.dtype = RUEDA_I64, .count = 3, .seed = 1, .name = "any"};
-        start_send(&parcels[i], 0);
+        parcel_start_send(&parcels[i], 0);
     }
     for (size_t i = 0; i < EACH && rank != 0; i++) /* the driver writes all it was given */
         CHECK_STATUS(rueda_wait(parcels[i].request, 1), RUEDA_PENDING);
     meet();
     for (int i = 0; i < EACH * (size - 1) && rank == 0; i++) {
         parcel p = {.dtype = RUEDA_I64, .count = 3, .seed = 1, .name = "any"};
-        start_receive(&p, RUEDA_ANY_RANK, false);
-        const int sender = finish_receive(&p);
+        parcel_start_receive(&p, RUEDA_ANY_RANK, false);
+        const int sender = parcel_finish_receive(&p);
         got[sender]++;
         if (last[sender] != 0)
             CHECK_EQUAL(i + 1 - last[sender], size - 1);
         last[sender] = i + 1;
     }
     for (size_t i = 0; i < EACH && rank != 0; i++)
-        finish_send(&parcels[i]);
+        parcel_finish_send(&parcels[i]);
     CHECK_OK(rueda_shutdown());
 }
 
@@ -541,12 +455,12 @@ static void in_sets(int rank, int size, const void *argument)
         const int other = rank == 0 ? size - 1 : 0;
         const bool member = rank == 0 || rank == size - 1;
         if (member) {
-            start_send(&lost, other);
-            start_send(&large, other);
-            start_send(&out, other);
-            start_receive(&in, turn % 2 == 0 ? other : RUEDA_ANY_RANK, true);
-            CHECK_EQUAL(finish_receive(&in), other);
-            finish_send(&out);
+            parcel_start_send(&lost, other);
+            parcel_start_send(&large, other);
+            parcel_start_send(&out, other);
+            parcel_start_receive(&in, turn % 2 == 0 ? other : RUEDA_ANY_RANK, true);
+            CHECK_EQUAL(parcel_finish_receive(&in), other);
+            parcel_finish_send(&out);
         }
         CHECK_OK(rueda_remove_process_set(set));
         if (member) {
@@ -575,8 +489,8 @@ static void removed_in_the_middle(int rank, int size, const void *argument)
         parcel in = {.dtype = RUEDA_F32, .count = 2 << 20, .name = "middle", .set = set}, out = in;
         const bool member = rank == 0 || rank == size - 1;
         if (member) {
-            start_send(&out, other);
-            start_receive(&in, other, true);
+            parcel_start_send(&out, other);
+            parcel_start_receive(&in, other, true);
             rueda_wait(in.request, turn);
         }
         CHECK_OK(rueda_remove_process_set(set));
@@ -584,7 +498,7 @@ static void removed_in_the_middle(int rank, int size, const void *argument)
             parcel *p = i == 0 ? &in : &out;
             const rueda_status status = rueda_wait(p->request, -1);
             CHECK(status == RUEDA_OK || status == RUEDA_ERR_SHUTDOWN);
-            memset(p->data, turn, bytes_of(p));
+            memset(p->data, turn, parcel_bytes(p));
             rueda_request_free(p->request);
             memory_give(MEMORY_PRIVATE, p->data);
         }
@@ -618,10 +532,10 @@ static void *play(void *argument)
         parcel in = {
             .dtype = RUEDA_F32, .count = (size_t)turn * 200, .seed = (uint64_t)turn, .name = name};
         parcel out = in;
-        start_send(&out, other);
-        start_receive(&in, turn % 2 == 0 ? other : RUEDA_ANY_RANK, true);
-        finish_receive(&in);
-        finish_send(&out);
+        parcel_start_send(&out, other);
+        parcel_start_receive(&in, turn % 2 == 0 ? other : RUEDA_ANY_RANK, true);
+        parcel_finish_receive(&in);
+        parcel_finish_send(&out);
     }
     return NULL;
 }
