@@ -45,7 +45,7 @@ static rueda_status finish(const collective_call *c, p2p_call *own, rueda_reques
                                            call_shown(c->tensor.name)));
     rueda_request *r = own->request;
     rueda_status status = engine_submit_call(c->engine, c->set, own, request == NULL);
-    engine_let_go(c->engine, c->set);
+    engine_release_set(c->engine, c->set);
     if (status != RUEDA_OK) {
         p2p_call_free(own);
         free(r);

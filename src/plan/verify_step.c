@@ -170,10 +170,10 @@ void verify_deliver(verifier *v, const transfer *from, const transfer *to, uint3
 static value collected(verifier *v, uint32_t piece)
 {
     const plan_layout *layout = &v->first->layout;
-    const bool spreads = v->first->collective == PLAN_BROADCAST;
-    const unsigned giver = spreads ? layout->root : 0;
+    const bool is_broadcast = v->first->collective == PLAN_BROADCAST;
+    const unsigned giver = is_broadcast ? layout->root : 0;
     value sum = peek(v, &v->actors[giver], &v->actors[giver].collective->a, piece);
-    for (unsigned r = 1; r < v->ranks && !spreads; r++)
+    for (unsigned r = 1; r < v->ranks && !is_broadcast; r++)
         sum = join(v, &v->actors[r], SHAPE_REDUCED, sum,
                    peek(v, &v->actors[r], &v->actors[r].collective->a, piece));
     return sum;
