@@ -281,7 +281,7 @@ static rueda_status add_set(int rank, int size)
     int32_t ranks[HARNESS_MAX_RANKS];
     for (int r = 0; r < size - 1; r++)
         ranks[r] = r;
-    return rueda_add_process_set(ranks, size - 1, &added_set);
+    return rueda_process_set_add(ranks, size - 1, &added_set);
 }
 
 static rueda_status use_set(int rank, int size)
@@ -294,7 +294,7 @@ static rueda_status remove_set(int rank, int size)
 {
     (void)rank;
     (void)size;
-    return rueda_remove_process_set(added_set);
+    return rueda_process_set_remove(added_set);
 }
 
 /* The ranks disagree, and all must hear it. */
