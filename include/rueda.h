@@ -62,9 +62,9 @@ extern "C" {
 
 /* ---- Limits ---------------------------------------------------------------------------------- */
 
-#define RUEDA_MAX_NAME 255 /* bytes of a tensor's name, without the terminating zero */
-#define RUEDA_MAX_DIMS 16  /* dimensions of a tensor */
-#define RUEDA_MAX_SETS 32  /* process sets alive at one time, the global one included */
+#define RUEDA_MAX_NAME 255  /* bytes of a tensor's name, without the terminating zero */
+#define RUEDA_MAX_DIMS 16   /* dimensions of a tensor */
+#define RUEDA_MAX_SETS 1024 /* process sets alive at one time, the global one included */
 
 /* ---- Status ---------------------------------------------------------------------------------- */
 

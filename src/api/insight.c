@@ -27,12 +27,13 @@ static adasum_norms sum_norms(engine *e, const char *name)
 {
     adasum_norms n = {0};
     pthread_mutex_lock(&e->sets_lock);
-    for (int32_t i = 0; i < RUEDA_MAX_SETS; i++) {
+    for (int32_t i = 0; i < e->set_limit; i++) {
         process_set *s = &e->sets[i];
         if (!s->exists || !s->member)
             continue;
         pthread_mutex_lock(&s->queue.lock);
-        for (size_t b = 0; b < s->queue.bucket_count; b++) {
+        const size_t buckets = s->queue.record_count > 0 ? s->queue.bucket_count : 0;
+        for (size_t b = 0; b < buckets; b++) {
             for (const record *r = s->queue.buckets[b]; r != NULL; r = r->chain) {
                 if (r->has_norms && (name == NULL || strcmp(r->name, name) == 0))
                     add_norms(&n, r);
@@ -83,7 +84,7 @@ rueda_status rueda_get_stats(rueda_stats *stats)
                        .orthogonality = NAN,
                        .workers_worth = NAN};
     pthread_mutex_lock(&e->sets_lock);
-    for (int32_t i = 0; i < RUEDA_MAX_SETS; i++) {
+    for (int32_t i = 0; i < e->set_limit; i++) {
         process_set *s = &e->sets[i];
         if (!s->exists || !s->member)
             continue;

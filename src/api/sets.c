@@ -91,7 +91,7 @@ rueda_status rueda_process_set_remove(int32_t set)
 static process_set *lock_set(int32_t set)
 {
     engine *e = context_peek();
-    if (e == NULL || set < 0 || set >= RUEDA_MAX_SETS)
+    if (e == NULL || set < 0 || set >= SEGMENT_SETS)
         return NULL;
     pthread_mutex_lock(&e->sets_lock);
     if (e->sets[set].exists)
