@@ -50,7 +50,7 @@ static void check_membership(int rank)
     CHECK(ranks[0] == 1 && ranks[1] == 2 && ranks[2] == -7);
     CHECK_EQUAL(rueda_process_set_size(5), -1);
     CHECK_EQUAL(rueda_process_set_rank(-1), -1);
-    CHECK_EQUAL(rueda_process_set_ranks(RUEDA_MAX_SETS, ranks, 4), -1);
+    CHECK_EQUAL(rueda_process_set_ranks(RUEDA_MAX_SETS + 1, ranks, 4), -1);
 }
 
 static void use_first_sets(int rank, int size, const void *argument)
@@ -210,36 +210,6 @@ static void disagreement_about_sets_is_an_error_for_all(void **state)
 {
     (void)state;
     run_ranks(3, disagree_about_sets, NULL);
-}
-
-static void fill_up_sets(int rank, int size, const void *argument)
-{
-    (void)rank, (void)argument;
-    int32_t sets[RUEDA_MAX_SETS], more = -1;
-    int made = 0;
-    CHECK_OK(rueda_init(NULL));
-    for (int mask = 1; mask < (1 << size) - 1 && made < RUEDA_MAX_SETS - 1; mask++) {
-        int32_t members[8], count = 0;
-        for (int r = 0; r < size; r++)
-            if (mask >> r & 1)
-                members[count++] = r;
-        CHECK_OK(rueda_process_set_add(members, count, &sets[made++]));
-    }
-    CHECK_EQUAL(made, RUEDA_MAX_SETS - 1);
-    CHECK_STATUS(rueda_process_set_add((int32_t[]){0, 1, 5}, 3, &more), RUEDA_ERR_MEMORY);
-    for (int i = 0; i < made; i++)
-        if (rueda_process_set_rank(sets[i]) >= 0)
-            run_task_in(sets[i], TASK_ALLREDUCE, i);
-    for (int i = 0; i < made; i++)
-        CHECK_OK(rueda_process_set_remove(sets[i]));
-    CHECK_OK(rueda_process_set_add((int32_t[]){0, 1, 5}, 3, &more));
-    CHECK_OK(rueda_shutdown());
-}
-
-static void there_is_a_limit_of_sets(void **state)
-{
-    (void)state;
-    run_ranks(6, fill_up_sets, NULL);
 }
 
 /* Only one of two members has submitted: the removal ends its request. */
@@ -467,7 +437,6 @@ int main(void)
         cmocka_unit_test(sets_come_and_go_while_running),
         cmocka_unit_test(misuse_of_sets_is_an_error_and_harms_nothing),
         cmocka_unit_test(disagreement_about_sets_is_an_error_for_all),
-        cmocka_unit_test(there_is_a_limit_of_sets),
         cmocka_unit_test(removal_ends_pending_requests),
         cmocka_unit_test(a_set_may_go_while_a_thread_submits),
         cmocka_unit_test(a_set_may_take_the_place_of_a_busy_one),
