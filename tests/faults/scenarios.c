@@ -394,14 +394,13 @@ const scenario scenarios[] = {
       gather_at_root, scatter_from_root, barrier, allreduce, alltoall, barrier}},
     {"large", false, 1, 0, {0}, {allreduce_large, allreduce_shared, allreduce_large}},
     {"mismatch", false, 1, 0, {0}, {mismatch, mismatch_in_group, allreduce}},
-    {"sets", false, 1, 0, {0}, {add_set, use_set, remove_set, allreduce}},
-    {"used", /* memory that a set takes when it is first used; two members must agree about it */
+    {"sets", /* of at least two members: they take memory when they first use it */
      false,
      1,
      3,
      {0},
      {add_set, use_set, use_set_large, remove_set, allreduce}},
-    {"sets-by-ring", false, 7, 3, {"RUEDA_ALGORITHM=ring"}, {add_set, use_set, remove_set}},
+    {"sets-by-ring", false, 31, 3, {"RUEDA_ALGORITHM=ring"}, {add_set, use_set, remove_set}},
     {"join", false, 1, 0, {0}, {allreduce, join, allreduce}},
     {"timeline",
      true,
