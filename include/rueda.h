@@ -264,7 +264,8 @@ RUEDA_API int rueda_is_homogeneous(void); /* 1: the same number of ranks on ever
 
 /* Makes a set of global ranks; sorted, without repetition. Every rank of the *job* must call it
  * with the same list, in any order with other operations; blocks until all have. ERR_ARGUMENT: a
- * rank is out of range or repeated, or the set exists already. ERR_MEMORY: RUEDA_MAX_SETS.
+ * rank is out of range or repeated, or the set exists already. ERR_MEMORY: there are RUEDA_MAX_SETS. A set
+ * that is not used costs a few KiB and no time; its id is one that no other set has now.
  * ERR_INTERRUPTED: nobody waits for it any more, but it is made all the same when all have called. */
 RUEDA_API rueda_status rueda_process_set_add(const int32_t *ranks, int32_t count, int32_t *set);
 
