@@ -111,12 +111,13 @@ static uint64_t most_cells(const plan *p)
     return most;
 }
 
-/* Whether it needs but the slots of its channel, and a page of each. */
+/* Whether it needs but the slots of its channel, and a page of each. All members must find the same: nothing
+ * that differs between their plans counts. */
 static bool is_small(const plan *p, uint64_t cells, uint64_t bytes)
 {
     const uint64_t cell = (bytes + OS_CACHE_LINE - 1) / OS_CACHE_LINE * OS_CACHE_LINE;
-    return !p->layout.adasum && !p->reached_in && !p->reached_out &&
-           cell <= SEGMENT_SMALL_SLOT_BYTES && cells * cell <= SEGMENT_SMALL_SLOT_BYTES;
+    return !p->layout.adasum && !p->layout.mapped && cell <= SEGMENT_SMALL_SLOT_BYTES &&
+           cells * cell <= SEGMENT_SMALL_SLOT_BYTES;
 }
 
 rueda_status sets_provide(engine *e, const operation *o, const plan *p, uint64_t bytes,

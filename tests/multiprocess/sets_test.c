@@ -20,6 +20,7 @@ static void run_task_in(int32_t set, task_kind kind, int turn)
               .count = task_counts_rows(kind) ? (size_t)(turn % ROWS_MANY) : 101,
               .root = turn % rueda_process_set_size(set),
               .in_place = turn % 2,
+              .memory = (memory_kind)(turn / 2 % MEMORY_KIND_COUNT),
               .set = set};
     snprintf(t.name, sizeof t.name, "%s.%d", task_kind_name(kind), turn % 3);
     task_run(&t);
