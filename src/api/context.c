@@ -102,7 +102,7 @@ static rueda_status add_first_sets(const rueda_init_options *options)
     for (int32_t i = 0; i < options->set_count; i++) {
         int32_t id;
         const rueda_status status =
-            rueda_add_process_set(options->set_ranks[i], options->set_sizes[i], &id);
+            rueda_process_set_add(options->set_ranks[i], options->set_sizes[i], &id);
         if (status != RUEDA_OK)
             return status;
     }

@@ -27,7 +27,7 @@ static adasum_norms sum_norms(engine *e, const char *name)
 {
     adasum_norms n = {0};
     pthread_mutex_lock(&e->sets_lock);
-    for (int32_t i = 0; i < RUEDA_MAX_SETS; i++) {
+    for (int32_t i = 0; i < e->set_limit; i++) {
         process_set *s = &e->sets[i];
         if (!s->exists || !s->member)
             continue;
@@ -81,7 +81,7 @@ rueda_status rueda_get_stats(rueda_stats *stats)
                        .orthogonality = NAN,
                        .workers_worth = NAN};
     pthread_mutex_lock(&e->sets_lock);
-    for (int32_t i = 0; i < RUEDA_MAX_SETS; i++) {
+    for (int32_t i = 0; i < e->set_limit; i++) {
         process_set *s = &e->sets[i];
         if (!s->exists || !s->member)
             continue;

@@ -56,12 +56,7 @@ static bool background_done(const engine *e)
 
 static bool has_mail(engine *e)
 {
-    for (int32_t i = 0; i < e->set_limit; i++) {
-        process_set *s = &e->sets[i];
-        if (s->exists && s->member && queue_has_mail(&s->queue))
-            return true;
-    }
-    return false;
+    return queue_has_mail(&e->sets[RUEDA_GLOBAL_SET].queue) || atomic_load(&e->called) != NULL;
 }
 
 /* Whether data may come that only asking shows, and that moves only while we ask. */

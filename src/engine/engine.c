@@ -52,15 +52,18 @@ static rueda_status make_global_set(engine *e)
         return status_fail(RUEDA_ERR_MEMORY, "out of memory in rueda_init");
     for (int r = 0; r < e->who.size; r++)
         all[r] = r;
-    const rueda_status status = sets_make(e, 0, all, (uint32_t)e->who.size);
+    const rueda_status status = sets_make(e, RUEDA_GLOBAL_SET, all, (uint32_t)e->who.size);
+    if (status == RUEDA_OK)
+        sets_note(e, RUEDA_GLOBAL_SET, all, (uint32_t)e->who.size);
     free(all);
-    e->sets[0].exists = status == RUEDA_OK;
     return status;
 }
 
 static rueda_status start_parts(engine *e)
 {
-    rueda_status status = make_global_set(e);
+    rueda_status status = sets_init(e);
+    if (status == RUEDA_OK)
+        status = make_global_set(e);
     if (status == RUEDA_OK)
         status = heap_init(&e->heap, &e->segment, (uint32_t)e->who.rank);
     if (status == RUEDA_OK)
@@ -76,10 +79,11 @@ static void stop_parts(engine *e, bool whole, heap_leftovers **leftovers)
     background_stop(e);
     witness_stop(e);
     watch_close(e);
-    for (int32_t i = 0; i < RUEDA_MAX_SETS; i++)
+    for (int32_t i = 0; i < e->set_limit; i++)
         sets_unmake(e, i);
     transports_leave(&e->transports, whole);
     control_close(&e->control);
+    sets_fini(e);
     heap_leave(&e->heap, &e->segment, leftovers);
     board_close(e->board);
     pthread_mutex_destroy(&e->sets_lock);
@@ -206,12 +210,13 @@ rueda_status engine_start(engine *e, const config *settings, const rueda_init_op
 
 bool engine_has_flight(const engine *e)
 {
-    for (int32_t i = 0; i < RUEDA_MAX_SETS; i++) {
-        const process_set *s = &e->sets[i];
-        if (s->exists && (s->flight[LANE_SMALL].count > 0 || s->flight[LANE_LARGE].count > 0))
-            return true;
+    const process_set *s = &e->sets[RUEDA_GLOBAL_SET];
+    const process_set *next = e->busy;
+    while (s != NULL && s->flight[LANE_SMALL].count == 0 && s->flight[LANE_LARGE].count == 0) {
+        s = next;
+        next = next == NULL ? NULL : next->next_busy;
     }
-    return e->set_operations.first != NULL;
+    return s != NULL || e->set_operations.first != NULL;
 }
 
 /* What all ranks have agreed on is finished: they count on our part of it. */
@@ -276,7 +281,9 @@ rueda_status engine_submit(engine *e, process_set *s, entry *const *entries,
     const rueda_status status = queue_submit(&s->queue, entries, names, count);
     if (status != RUEDA_OK)
         atomic_fetch_sub(&e->outstanding, count);
-    else if (!will_wait)
+    else
+        busy_call(e, s);
+    if (status == RUEDA_OK && !will_wait)
         call_driver(e, bytes);
     return status;
 }
@@ -290,7 +297,7 @@ static void count_user(engine *e, int32_t id, uint32_t change)
 
 rueda_status engine_set(engine *e, int32_t id, process_set **set)
 {
-    if (id < 0 || id >= RUEDA_MAX_SETS)
+    if (id < 0 || id >= SEGMENT_SETS)
         return status_fail(RUEDA_ERR_ARGUMENT, "process set %d does not exist", id);
     /* first count, then look: a removal does it the other way round */
     count_user(e, id, 1);

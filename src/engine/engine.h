@@ -63,7 +63,10 @@ typedef struct stall_question {
 
 struct process_set {
     _Atomic bool exists; /* written last, by the driver */
+    _Atomic bool called; /* it is, or will be at once, in the list of called sets; see busy.c */
     bool member;         /* this rank is in it; the rest is valid only then */
+    bool busy;           /* it is in the driver's list of busy sets */
+    process_set *next_called, *next_busy;
     uint16_t size, index;
     uint16_t *ranks;
     uint16_t hosts;    /* that its members are on; without shared memory each counts as its own */
@@ -71,7 +74,7 @@ struct process_set {
     control_members members;
     queue queue;
     negotiation negotiation;
-    transport_channel **channels;
+    transport_channel **channels;  /* by channel; of an added set NULL until first used */
     exec_scratch *scratch;         /* by channel */
     uint64_t *begun, *done;        /* by channel: operations launched, and finished here */
     uint64_t launched[LANE_COUNT]; /* operations ever, decides the channel */
@@ -106,8 +109,9 @@ struct engine {
         pieces; /* wanted of a tensor, alike on all ranks; few where ranks take turns on a core */
 
     pthread_mutex_t sets_lock;
-    process_set sets[RUEDA_MAX_SETS];
-    _Atomic uint32_t set_users[RUEDA_MAX_SETS]; /* calls that hold a set, see engine_set */
+    process_set *sets;         /* SEGMENT_SETS places; a set's number is its place */
+    _Atomic int32_t set_limit; /* all sets have smaller numbers: nobody need look further */
+    _Atomic uint32_t set_users[SEGMENT_SETS]; /* calls that hold a set, see engine_set */
     _Atomic int last_joined;
     engine_counters counters;
 
@@ -115,18 +119,24 @@ struct engine {
     _Atomic uint64_t unseen;      /* bytes submitted since the driver last looked */
     _Atomic uint32_t driving;     /* 0 or 1 */
     _Atomic uint32_t forking;     /* a thread is about to fork: nobody may drive */
-    _Atomic uint32_t dozing;      /* the driver sleeps, but will look by itself very soon */
-    _Atomic uint32_t waiters;     /* threads inside engine_wait */
-    _Atomic uint32_t sleepers;    /* of those, asleep on `events` */
-    _Atomic uint32_t events;      /* changes when requests end or the driver leaves */
+    _Atomic(process_set *)
+        called;                /* added sets with mail that the driver has not seen, see busy.c */
+    _Atomic uint32_t dozing;   /* the driver sleeps, but will look by itself very soon */
+    _Atomic uint32_t waiters;  /* threads inside engine_wait */
+    _Atomic uint32_t sleepers; /* of those, asleep on `events` */
+    _Atomic uint32_t events;   /* changes when requests end or the driver leaves */
     pthread_t background;
     bool has_background;
     _Atomic uint32_t background_state; /* see background.c */
     _Atomic uint32_t stopping;
 
     /* the driver's */
-    int32_t set_limit;             /* all sets have smaller numbers: passes need not look further */
+    process_set *busy;             /* added sets that a pass looks at, see busy.c */
     uint64_t sets_added;           /* so far, alike on all ranks */
+    uint32_t set_count;            /* that exist, likewise */
+    int32_t resting;               /* place of the set that the last change removed; 0: none */
+    bool rested_in;                /* this rank was in that set */
+    uint64_t *set_hashes;          /* by place, of the ranks; 0: no set */
     operation_list set_operations; /* additions and removals of sets, one after the other */
     rueda_status broken;           /* not OK: everything ends with it */
     uint32_t held;                 /* operations that cannot end yet, see held.c */
@@ -221,10 +231,25 @@ void plans_free(process_set *s);
 
 /* sets.c */
 rueda_status sets_make(engine *e, int32_t id, const int64_t *ranks, uint32_t count);
+void sets_note(engine *e, int32_t id, const int64_t *ranks, uint32_t count); /* it exists now */
 void sets_unmake(engine *e, int32_t id);
+/* Before the global set is made, and after the last one is gone. ERR_MEMORY. */
+rueda_status sets_init(engine *e);
+void sets_fini(engine *e);
+/* Provides what an operation of an added set uses of its channel; `bytes`: its largest chunk. *slot_bytes:
+ * what it has of each slot. */
+rueda_status sets_provide(engine *e, const operation *o, const plan *p, uint64_t bytes,
+                          uint64_t *slot_bytes);
 rueda_status sets_begin(engine *e, operation *o);
 void sets_complete(engine *e, operation *o);
 bool sets_drained(engine *e, operation *o);
+
+/* busy.c: which added sets a pass looks at. call: any thread, when mail is there for a set that it holds. */
+void busy_call(engine *e, process_set *s);
+void busy_take_calls(engine *e);
+void busy_add(engine *e, process_set *s);
+void busy_remove(engine *e, process_set *s);
+bool busy_is_over(const process_set *s); /* nothing to do in it until mail comes */
 
 /* stall.c: tensors that wait for ranks which do not submit them. */
 void stall_watch(engine *e, uint64_t now);

@@ -65,6 +65,13 @@ static rueda_status start(engine *e, operation *o, const record *r, const plan *
     const bool average = sig->op == RUEDA_AVERAGE && signature_reduces(o->kind);
     const double postscale = average ? sig->postscale / s->size : sig->postscale;
     const bool divides = average && postscale != 1.0 && sig->dtype < RUEDA_F16;
+    uint64_t slot_bytes = e->segment.header->slot_bytes;
+    if (s != &e->sets[RUEDA_GLOBAL_SET]) {
+        const uint64_t bytes = largest * rueda_dtype_bytes((rueda_dtype)sig->dtype);
+        const rueda_status provided = sets_provide(e, o, p, bytes, &slot_bytes);
+        if (provided != RUEDA_OK)
+            return provided;
+    }
     const exec_launch launch = {
         .plan = p,
         .channel = s->channels[o->channel],
@@ -82,6 +89,7 @@ static rueda_status start(engine *e, operation *o, const record *r, const plan *
         .out = out,
         .largest = largest,
         .pieces = e->pieces,
+        .slot_bytes = slot_bytes,
         .stream = streams(o),
         .trace = trace_if_on(&e->trace),
         .fault = fault_for(&e->fault, (uint32_t)e->who.rank, s->members.set, number)};

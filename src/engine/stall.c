@@ -87,7 +87,7 @@ static void give_answer(void *context, const segment_question *q, uint32_t asker
 {
     engine *e = context;
     memset(held, 0, SEGMENT_ANSWER_WORDS * sizeof *held);
-    process_set *s = q->set < RUEDA_MAX_SETS ? &e->sets[q->set] : NULL;
+    process_set *s = q->set < SEGMENT_SETS ? &e->sets[q->set] : NULL;
     if (s == NULL || !s->exists || !s->member || s->members.epoch != q->epoch ||
         e->broken != RUEDA_OK)
         return;

@@ -95,8 +95,8 @@ uint8_t *exec_address(const exec_op *o, plan_operand x, uint32_t piece, exec_run
 {
     const transport_peer *peer = &o->bound.channel->peers[x.rank];
     if (x.buffer == PLAN_SLOT)
-        return peer->slots + (piece % PLAN_SLOTS) * o->bound.channel->slot_bytes +
-               x.index * o->cell_bytes + part.first * o->element;
+        return peer->slots + (piece % PLAN_SLOTS) * o->slot_bytes + x.index * o->cell_bytes +
+               part.first * o->element;
     const exec_tensor *tensor = &o->bound.tensors[part.tensor];
     const uint64_t element = extent_of(o, x)->offset + piece * o->piece + part.first;
     if (x.buffer == PLAN_WORK)

@@ -9,7 +9,7 @@ rueda_status negotiation_init(negotiation *n, control_members *g, queue *q, uint
     const size_t words = g->job->segment->header->cache_words + 1;
     *n = (negotiation){.members = g,
                        .queue = q,
-                       .round = control_first_round(g),
+                       .round = CONTROL_FIRST_ROUND,
                        .capacity = capacity,
                        .last_joined = -1};
     n->to_tell_end = &n->to_tell;
@@ -59,14 +59,19 @@ void negotiation_take_mail(negotiation *n)
     }
 }
 
-static void contribute(negotiation *n)
+static rueda_status contribute(negotiation *n)
 {
-    segment_contribution *c = control_draft(n->members, n->round);
+    segment_contribution *c;
+    const rueda_status status = control_draft(n->members, n->round, n->to_tell != NULL, &c);
+    if (status != RUEDA_OK)
+        return status;
     c->words = (n->used + 63) / 64;
     c->digest = n->digest;
     memcpy(c->ready, n->ready, c->words * sizeof *c->ready);
-    c->news_count = news_write(n, control_news_of(n->members, c),
-                               segment_news_bytes(n->members->job->segment), &c->news_bytes);
+    c->news_count = c->news_bytes = 0;
+    if (n->to_tell != NULL)
+        c->news_count = news_write(n, control_news(n->members, n->round, n->members->index),
+                                   segment_news_bytes(n->members->job->segment), &c->news_bytes);
     /* what was submitted before the join must be said before it, or in the same breath */
     const bool joined = n->join != NULL && n->to_tell == NULL;
     c->flags = (c->news_count > 0 ? CONTROL_NEWS : 0) | (joined ? CONTROL_JOINED : 0) |
@@ -76,6 +81,7 @@ static void contribute(negotiation *n)
     n->messages++;
     control_contribute(n->members, n->round);
     timeline_round(n->timeline, (int32_t)n->members->set, n->rounds + 1);
+    return RUEDA_OK;
 }
 
 static void note_joined(negotiation *n, uint16_t member)
@@ -104,7 +110,7 @@ static rueda_status read_contributions(negotiation *n)
         if ((c->flags & CONTROL_NEWS) == 0)
             continue;
         const rueda_status status =
-            news_read(n, i, control_news_of(n->members, c), c->news_bytes, c->news_count);
+            news_read(n, i, control_news(n->members, n->round, i), c->news_bytes, c->news_count);
         if (status != RUEDA_OK)
             return status;
     }
@@ -186,7 +192,9 @@ rueda_status negotiation_progress(negotiation *n, bool hold, bool *moved, bool *
     if (!n->contributed) {
         if (!n->retiring && !has_reason(n, hold))
             return RUEDA_OK;
-        contribute(n);
+        const rueda_status status = contribute(n);
+        if (status != RUEDA_OK)
+            return status;
         *moved = true;
     }
     if (!control_complete(n->members, n->round))
@@ -234,7 +242,7 @@ bool negotiation_knows(const negotiation *n, const record *r, uint16_t member)
     if (r->news.open_index >= 0)
         return r->news.spoke[member] == RECORD_SPOKE;
     const uint64_t round = n->contributed ? n->round : n->round - 1;
-    if (r->cache.bit < 0 || round < control_first_round(n->members) ||
+    if (r->cache.bit < 0 || round < CONTROL_FIRST_ROUND ||
         !control_contributed(n->members, round, member))
         return false;
     const segment_contribution *c = control_part(n->members, round, member);

@@ -141,6 +141,8 @@ record *queue_find_hash(const queue *q, uint64_t hash)
 
 record *queue_next(const queue *q, const record *r)
 {
+    if (q->record_count == 0)
+        return NULL;
     if (r != NULL && r->chain != NULL)
         return r->chain;
     for (size_t b = r == NULL ? 0 : (r->hash & (q->bucket_count - 1)) + 1; b < q->bucket_count;

@@ -89,7 +89,7 @@ static void live(int rank, int size, const void *argument)
     if (rank == 1)
         atomic_store(job_counter(PROCESS_OF_RANK_1), (int)getpid());
     CHECK_OK(rueda_init(NULL));
-    CHECK_OK(rueda_add_process_set(pair, 2, &set));
+    CHECK_OK(rueda_process_set_add(pair, 2, &set));
     CHECK_EQUAL(set, 1);
     if (rank == 2) {
         meet();
