@@ -13,7 +13,7 @@ typedef struct adasum_norms {
     double counted;          /* the most leaves that were not 0 */
 } adasum_norms;
 
-static void add_norms(adasum_norms *n, const record *r)
+static void add_norms(adasum_norms *n, const record_norms *r)
 {
     n->any = true;
     n->combined += r->combined;
@@ -32,12 +32,9 @@ static adasum_norms sum_norms(engine *e, const char *name)
         if (!s->exists || !s->member)
             continue;
         pthread_mutex_lock(&s->queue.lock);
-        const size_t buckets = s->queue.record_count > 0 ? s->queue.bucket_count : 0;
-        for (size_t b = 0; b < buckets; b++) {
-            for (const record *r = s->queue.buckets[b]; r != NULL; r = r->chain) {
-                if (r->has_norms && (name == NULL || strcmp(r->name, name) == 0))
-                    add_norms(&n, r);
-            }
+        for (const record *r = NULL; (r = queue_next(&s->queue, r)) != NULL;) {
+            if (r->norms.known && (name == NULL || strcmp(r->name, name) == 0))
+                add_norms(&n, &r->norms);
         }
         pthread_mutex_unlock(&s->queue.lock);
     }

@@ -256,8 +256,7 @@ static uint64_t bytes_of(entry *const *entries, size_t count)
 {
     uint64_t bytes = 0;
     for (size_t i = 0; i < count; i++)
-        bytes += signature_elements(&entries[i]->signature) *
-                 rueda_dtype_bytes((rueda_dtype)entries[i]->signature.dtype);
+        bytes += signature_bytes(&entries[i]->signature);
     return bytes;
 }
 

@@ -46,7 +46,7 @@ typedef struct operation_list {
 /* Why two classes: a small operation must never wait in line behind a large one. */
 typedef enum lane { LANE_SMALL, LANE_LARGE, LANE_COUNT } lane;
 
-typedef struct planned planned;
+typedef struct known_plan known_plan;
 
 /* How long nothing was heard of a rank, and its last sign. */
 typedef struct watch_silence {
@@ -80,7 +80,7 @@ struct process_set {
     uint64_t launched[LANE_COUNT]; /* operations ever, decides the channel */
     operation_list flight[LANE_COUNT];
     uint64_t next_number;
-    planned *plans;
+    known_plan *plans;
 };
 
 /* Counted by the driver, read by anyone. */
@@ -196,6 +196,19 @@ bool held_release(engine *e);             /* ends those it can; true: some */
 void held_watch(engine *e, uint64_t now); /* for peers that do not let go; called now and then */
 void held_end(engine *e);                 /* at once: the memory goes, too */
 
+/* fuse.c: takes the first and all later records that go with it out of the list (they become NULL) and puts
+ * them into `fused`; returns how many. */
+uint32_t fuse_take(const engine *e, record **list, uint32_t count, record **fused);
+
+/* shape.c: the chunks of a plan in one space of fused tensors. Returns the largest. */
+uint64_t shape_fused(const engine *e, exec_extent *extents, const plan *p, uint64_t elements,
+                     uint64_t element_bytes);
+/* Chunks of IN and OUT (`chunks` after it) of an operation with one tensor, and its output, as the collective
+ * wants them; `parts` are the plan's. *largest: of any rank. */
+rueda_status shape_single(operation *o, const record *r, uint32_t parts, uint32_t chunks,
+                          uint64_t *largest);
+uint64_t shape_rows(const record *r, const process_set *s); /* of all members together */
+
 /* launch.c */
 void launch_decided(engine *e, process_set *s, const negotiation_result *result);
 
@@ -210,9 +223,10 @@ operation *operation_remove(operation_list *list, operation **link);
 void operation_finish(engine *e, operation *o, rueda_status status, const char *text);
 void operation_free(operation *o);
 
-/* plans.c */
-rueda_status plans_get(engine *e, process_set *s, plan_collective collective,
-                       const plan_choice *choice, plan_layout layout, const plan **found);
+/* plans.c: the plan for a decided tensor, or for several that are fused and have so many bytes. It belongs to
+ * the set. */
+rueda_status plans_find(engine *e, process_set *s, const record *r, uint64_t bytes,
+                        uint32_t tensors, const plan **found);
 void plans_free(process_set *s);
 
 /* sets.c */

@@ -45,8 +45,8 @@ static void welcome(negotiation *n, entry *e)
     n->has_news = true;
     if (e->signature.kind == SIGNATURE_JOIN)
         n->join = e;
-    else if (r->bit >= 0 && signature_repeats(&r->mine, &e->signature))
-        bit_set(n->ready, (uint32_t)r->bit);
+    else if (r->cache.bit >= 0 && signature_repeats(&r->news.mine, &e->signature))
+        bit_set(n->ready, (uint32_t)r->cache.bit);
     else
         news_queue(n, e);
 }
@@ -122,16 +122,16 @@ static void leave_negotiation(negotiation *n)
 {
     for (uint32_t i = 0; i < n->decided_count; i++) {
         record *r = n->decided[i];
-        if (r->bit >= 0)
-            bit_clear(n->ready, (uint32_t)r->bit);
-        /* held: submitted after our join, not said yet, so it is not what was decided */
-        const bool ours = r->waits && !r->held;
+        if (r->cache.bit >= 0)
+            bit_clear(n->ready, (uint32_t)r->cache.bit);
+        /* untold: submitted after our join, not said yet, so it is not what was decided */
+        const bool ours = r->waits && !r->news.untold;
         r->launching = ours ? r->entry : NULL;
         n->waiting -= ours;
         r->waits = r->waits && !ours;
         if (!ours)
             queue_skip_unnamed(n->queue, r);
-        r->open_index = -1;
+        r->news.open_index = -1;
         if (r->ready_ns != NULL && !timeline_is_on(n->timeline))
             negotiation_forget_ready(n, r);
     }
@@ -139,7 +139,7 @@ static void leave_negotiation(negotiation *n)
     for (uint32_t i = 0; i < n->decided_count; i++) {
         record *r = n->decided[i];
         const bool lasting = r->agreed.kind <= SIGNATURE_BARRIER && !r->conflicting;
-        if (lasting && (r->spoken == n->members->size || r->bit >= 0))
+        if (lasting && (r->news.spoken == n->members->size || r->cache.bit >= 0))
             cache_remember(n, r);
     }
 }
@@ -218,15 +218,13 @@ entry *negotiation_abandon(negotiation *n)
     entry *first = NULL, **end = &first;
     queue *q = n->queue;
     pthread_mutex_lock(&q->lock);
-    for (size_t i = 0; i < q->bucket_count; i++) {
-        for (record *r = q->buckets[i]; r != NULL; r = r->chain) {
-            if (!r->waits)
-                continue;
-            r->waits = false;
-            *end = r->entry;
-            end = &r->entry->next;
-            r->entry->next = NULL;
-        }
+    for (record *r = NULL; (r = queue_next(q, r)) != NULL;) {
+        if (!r->waits)
+            continue;
+        r->waits = false;
+        *end = r->entry;
+        end = &r->entry->next;
+        r->entry->next = NULL;
     }
     pthread_mutex_unlock(&q->lock);
     n->to_tell = NULL;
@@ -241,12 +239,12 @@ bool negotiation_knows(const negotiation *n, const record *r, uint16_t member)
 {
     if (member == n->members->index || n->joined[member])
         return true;
-    if (r->open_index >= 0)
-        return r->spoke[member] == RECORD_SPOKE;
+    if (r->news.open_index >= 0)
+        return r->news.spoke[member] == RECORD_SPOKE;
     const uint64_t round = n->contributed ? n->round : n->round - 1;
-    if (r->bit < 0 || round < CONTROL_FIRST_ROUND ||
+    if (r->cache.bit < 0 || round < CONTROL_FIRST_ROUND ||
         !control_contributed(n->members, round, member))
         return false;
     const segment_contribution *c = control_part(n->members, round, member);
-    return (uint32_t)r->bit / 64 < c->words && bit_test(c->ready, (uint32_t)r->bit);
+    return (uint32_t)r->cache.bit / 64 < c->words && bit_test(c->ready, (uint32_t)r->cache.bit);
 }
