@@ -145,6 +145,8 @@ record *queue_next(const queue *q, const record *r)
         return NULL;
     if (r != NULL && r->chain != NULL)
         return r->chain;
+    if (q->record_count == 0)
+        return NULL; /* as of most sets, where there are many */
     for (size_t b = r == NULL ? 0 : (r->hash & (q->bucket_count - 1)) + 1; b < q->bucket_count;
          b++) {
         if (q->buckets[b] != NULL)
