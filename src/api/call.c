@@ -102,8 +102,8 @@ rueda_status call_check_taker(const collective_call *c, rueda_request *const *re
 
 static bool is_mapped(engine *e, const entry *own, uint64_t bytes)
 {
-    return bytes > 0 && heap_contains(&e->heap, own->in, bytes) && own->out != NULL &&
-           heap_contains(&e->heap, own->out, bytes);
+    return bytes > 0 && heap_contains(e->heap, own->in, bytes) && own->out != NULL &&
+           heap_contains(e->heap, own->out, bytes);
 }
 
 entry *call_entry(const collective_call *c, signature_kind kind)

@@ -19,11 +19,10 @@ static struct {
     pthread_mutex_t fork_lock; /* held by a thread that forks, for what follows */
     engine *forking;           /* the engine that was paused for it, or NULL */
     bool paused;
-    pthread_mutex_t leftovers_lock;
-    heap_leftovers *leftovers;  /* memory of rueda_alloc that has outlived its engine */
+    heap heap;                  /* the memory of rueda_alloc, for this and later engines */
     int (*interrupted)(void *); /* of the last rueda_init; or NULL */
     void *interrupted_argument;
-} context = {.fork_lock = PTHREAD_MUTEX_INITIALIZER, .leftovers_lock = PTHREAD_MUTEX_INITIALIZER};
+} context = {.fork_lock = PTHREAD_MUTEX_INITIALIZER, .heap = HEAP_NONE};
 
 engine *context_peek(void)
 {
@@ -63,17 +62,17 @@ rueda_status context_wait(rueda_request *request, const char *call)
 static void before_fork(void)
 {
     pthread_mutex_lock(&context.fork_lock);
-    pthread_mutex_lock(&context.leftovers_lock);
     context.forking = context_peek();
     if (context.forking != NULL)
         context.paused = engine_before_fork(context.forking);
+    heap_lock(&context.heap); /* last: who drives may need it */
 }
 
 static void after_fork(void)
 {
+    heap_unlock(&context.heap);
     if (context.forking != NULL)
         engine_after_fork(context.forking, context.paused);
-    pthread_mutex_unlock(&context.leftovers_lock);
     pthread_mutex_unlock(&context.fork_lock);
 }
 
@@ -83,7 +82,8 @@ static void in_forked_child(void)
         atomic_store(&context.state, CONTEXT_FORKED);
         engine_forget(context.forking);
     }
-    pthread_mutex_unlock(&context.leftovers_lock);
+    heap_forget(&context.heap);
+    heap_unlock(&context.heap);
     pthread_mutex_unlock(&context.fork_lock);
 }
 
@@ -125,6 +125,14 @@ static rueda_status read_options(const rueda_init_options *given, rueda_init_opt
     return status;
 }
 
+/* A child that took the heap for its own would give out the same memory as its parent. */
+static bool handle_forks(void)
+{
+    if (!context.fork_handled)
+        context.fork_handled = pthread_atfork(before_fork, after_fork, in_forked_child) == 0;
+    return context.fork_handled;
+}
+
 rueda_status rueda_init(const rueda_init_options *given)
 {
     rueda_init_options options;
@@ -136,6 +144,8 @@ rueda_status rueda_init(const rueda_init_options *given)
     rueda_status status = read_options(given, &options);
     if (status != RUEDA_OK)
         return status;
+    if (!handle_forks())
+        return status_fail(RUEDA_ERR_MEMORY, "rueda_init: out of memory");
     config settings;
     context.log = (logger){LOG_WARN, -1};
     status = config_load(&settings, context.generation == 0 ? warn_unknown : NULL);
@@ -145,15 +155,13 @@ rueda_status rueda_init(const rueda_init_options *given)
                               (sizeof *e + OS_CACHE_LINE - 1) / OS_CACHE_LINE * OS_CACHE_LINE);
     if (e == NULL)
         return status_fail(RUEDA_ERR_MEMORY, "rueda_init: out of memory");
-    status = engine_start(e, &settings, &options, context.generation + 1);
+    status = engine_start(e, &settings, &options, context.generation + 1, &context.heap);
     explicit_bzero(&settings.key, sizeof settings.key);
     /* before the others have heard of us they may be waiting in this generation: it is still to come. A
      * setting that differs is found by all of them, and all come again */
     context.generation += status == RUEDA_OK || (e->met && status != RUEDA_ERR_CONFIG);
     if (status != RUEDA_OK)
         return free(e), status;
-    if (!context.fork_handled)
-        context.fork_handled = pthread_atfork(before_fork, after_fork, in_forked_child) == 0;
     context.engine = e;
     context.interrupted = options.interrupted;
     context.interrupted_argument = options.interrupted_argument;
@@ -174,20 +182,15 @@ rueda_status rueda_shutdown(void)
     if (e == NULL)
         return RUEDA_ERR_STATE;
     atomic_store(&context.state, CONTEXT_DOWN);
-    pthread_mutex_lock(&context.leftovers_lock);
-    engine_stop(e, &context.leftovers);
-    pthread_mutex_unlock(&context.leftovers_lock);
+    engine_stop(e);
     free(e);
     context.engine = NULL;
     return RUEDA_OK;
 }
 
-bool context_free_leftover(void *memory)
+heap *context_heap(void)
 {
-    pthread_mutex_lock(&context.leftovers_lock);
-    const bool freed = heap_free_leftover(&context.leftovers, memory);
-    pthread_mutex_unlock(&context.leftovers_lock);
-    return freed;
+    return &context.heap;
 }
 
 int rueda_is_initialized(void)

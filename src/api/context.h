@@ -15,7 +15,7 @@ engine *context_peek(void);
 /* Waits for a request of the library's own; ERR_INTERRUPTED, which names the call, if rueda_init was told
  * how to ask for that and the caller gives up. */
 rueda_status context_wait(rueda_request *request, const char *call);
-/* Gives back memory of rueda_alloc that has outlived its engine; false: it has not. */
-bool context_free_leftover(void *memory);
+/* The memory of rueda_alloc, which outlives engines. */
+heap *context_heap(void);
 
 #endif

@@ -106,12 +106,11 @@ void *rueda_alloc(size_t bytes)
 {
     engine *e = context_engine("rueda_alloc");
     void *memory = NULL;
-    return e != NULL && heap_alloc(&e->heap, bytes, &memory) == RUEDA_OK ? memory : NULL;
+    return e != NULL && heap_alloc(e->heap, bytes, &memory) == RUEDA_OK ? memory : NULL;
 }
 
 void rueda_free(void *memory)
 {
-    engine *e = context_peek();
-    if (memory != NULL && !context_free_leftover(memory) && e != NULL)
-        heap_free(&e->heap, memory);
+    if (memory != NULL)
+        heap_free(context_heap(), memory);
 }

@@ -41,7 +41,7 @@ rueda_status rueda_broadcast(const rueda_tensor *tensor, const rueda_options *op
 /* Whether peers can reach the input, of which there must be something. */
 static bool input_is_mapped(const collective_call *c)
 {
-    return c->bytes > 0 && heap_contains(&c->engine->heap, c->tensor.input, c->bytes);
+    return c->bytes > 0 && heap_contains(c->engine->heap, c->tensor.input, c->bytes);
 }
 
 /* The entry of a rank of which peers reach the input, and nothing else. */

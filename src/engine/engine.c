@@ -62,8 +62,6 @@ static rueda_status start_parts(engine *e)
 {
     rueda_status status = make_global_set(e);
     if (status == RUEDA_OK)
-        status = heap_init(&e->heap, &e->segment, (uint32_t)e->who.rank);
-    if (status == RUEDA_OK)
         status = watch_open(e);
     if (status == RUEDA_OK)
         status = witness_start(e);
@@ -71,7 +69,7 @@ static rueda_status start_parts(engine *e)
 }
 
 /* `whole`: the job is not broken. */
-static void stop_parts(engine *e, bool whole, heap_leftovers **leftovers)
+static void stop_parts(engine *e, bool whole)
 {
     background_stop(e);
     witness_stop(e);
@@ -80,7 +78,8 @@ static void stop_parts(engine *e, bool whole, heap_leftovers **leftovers)
         sets_unmake(e, i);
     transports_leave(&e->transports, whole);
     control_close(&e->control);
-    heap_leave(&e->heap, &e->segment, leftovers);
+    segment_close(&e->segment);
+    heap_leave(e->heap);
     board_close(e->board);
     pthread_mutex_destroy(&e->sets_lock);
 }
@@ -128,7 +127,7 @@ static rueda_status join_job(engine *e, const rueda_init_options *options)
     const attendance_ends ends = {fault_in_init(&e->fault, e->settings.rank), e->board,
                                   options->interrupted, options->interrupted_argument};
     rueda_status status =
-        boot_join(settings, &e->who, e->generation, &ends, &e->log, &e->segment, &meeting);
+        boot_join(settings, &e->who, e->generation, &ends, &e->log, e->heap, &e->segment, &meeting);
     explicit_bzero(&e->settings.key,
                    sizeof e->settings.key); /* the meeting has it where it is used */
     e->met = meeting.met;
@@ -169,9 +168,13 @@ static rueda_status join(engine *e, const rueda_init_options *options)
         status = witness_prepare(e);
     if (status == RUEDA_OK) {
         e->board = board_open(&e->settings);
-        status = join_job(e, options);
+        status = heap_open(e->heap, (uint64_t)e->settings.heap_max, (uint32_t)e->who.rank);
+        boot_name_rank(status, e->who.rank);
     }
+    if (status == RUEDA_OK)
+        status = join_job(e, options);
     if (status != RUEDA_OK) {
+        heap_leave(e->heap);
         transports_leave(&e->transports, false);
         board_close(e->board);
     }
@@ -179,11 +182,12 @@ static rueda_status join(engine *e, const rueda_init_options *options)
 }
 
 rueda_status engine_start(engine *e, const config *settings, const rueda_init_options *options,
-                          uint64_t generation)
+                          uint64_t generation, heap *h)
 {
     memset(e, 0, sizeof *e);
     e->settings = *settings;
     e->generation = generation;
+    e->heap = h;
     e->segment.fd = -1;
     atomic_store(&e->last_joined, -1);
     e->log = (logger){LOG_WARN, (int)settings->rank};
@@ -196,10 +200,9 @@ rueda_status engine_start(engine *e, const config *settings, const rueda_init_op
     e->crowded = e->who.crowded;
     status = start_parts(e);
     if (status != RUEDA_OK) {
-        heap_leftovers *none = NULL;       /* nobody has allocated yet */
         control_fail(&e->control, status); /* the others count on us already */
         leave(e, false);
-        stop_parts(e, false, &none);
+        stop_parts(e, false);
     }
     return status;
 }
@@ -226,7 +229,7 @@ static void drain(engine *e)
     }
 }
 
-void engine_stop(engine *e, heap_leftovers **leftovers)
+void engine_stop(engine *e)
 {
     background_stop(e);
     while (!drive_try(e))
@@ -236,7 +239,7 @@ void engine_stop(engine *e, heap_leftovers **leftovers)
     engine_break(e, RUEDA_ERR_SHUTDOWN, "rueda_shutdown was called while the request was pending");
     held_end(e);
     leave(e, whole);
-    stop_parts(e, whole, leftovers);
+    stop_parts(e, whole);
 }
 
 void engine_forget(engine *e)

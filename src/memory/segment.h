@@ -2,10 +2,11 @@
  *
  * Layout (little-endian, SEGMENT_VERSION): a header page, then one area for each rank. An area holds
  * the rank's header and answers, and for each process set its contributions to negotiation and its channels
- * (flag, sums, addresses, slots, message rings), and last the heap of rueda_alloc. Every word is
+ * (flag, sums, addresses, slots, message rings). Every word is
  * written by the area's owner only, except bells (rung by peers), the consumed counts of rings
- * (written by the reader), user memory that a plan PUTs into, and the header's words that
- * name whose abort counts and count departures.
+ * (written by the reader), and the header's words that name whose abort counts and count departures.
+ * The memory of rueda_alloc is not in it: each process has a file of its own (heap.h), and a segment only
+ * knows where this process has mapped those of its peers.
  * Areas start a non-power-of-two distance apart, plus some cache lines: equal low address bits on
  * all ranks cost several times in the caches.
  * Invariant: offsets follow from the header alone; the file never shrinks.
@@ -17,7 +18,7 @@
 #include "base/os.h"
 
 #define SEGMENT_MAGIC 0x61646575 /* "ueda" */
-#define SEGMENT_VERSION 6
+#define SEGMENT_VERSION 7
 #define SEGMENT_NEWS_BYTES                                                                         \
     16384                     /* description of new tensors in one round, beside 8 bytes a rank */
 #define SEGMENT_SUMS 512      /* tensors of one Adasum operation */
@@ -40,7 +41,7 @@ typedef struct segment_header {
     uint32_t magic, version;
     uint64_t generation;
     uint32_t ranks, channels, cache_words, zero;
-    uint64_t slot_bytes, heap_bytes;
+    uint64_t slot_bytes;
     uint64_t bytes;                                      /* of the whole file */
     _Alignas(OS_CACHE_LINE) _Atomic uint32_t aborted_by; /* rank + 1 whose abort counts; 0: none */
     _Atomic uint32_t timed;      /* someone here writes a timeline: contributions tell the time */
@@ -103,7 +104,7 @@ typedef struct segment_flag {
 } segment_flag;
 
 typedef struct segment_address {
-    uint64_t in, out; /* offsets in the segment */
+    uint64_t in, out; /* offsets in the heap of the rank that tells them */
 } segment_address;
 
 /* A stream of bytes to one reader; see transport/shm. */
@@ -112,6 +113,12 @@ typedef struct segment_ring {
     _Alignas(OS_CACHE_LINE) _Atomic uint64_t consumed;
     _Alignas(OS_CACHE_LINE) uint8_t bytes[SEGMENT_RING_BYTES];
 } segment_ring;
+
+/* The heap of a rank, as this process has mapped it. */
+typedef struct segment_heap {
+    uint8_t *base;  /* NULL: it cannot be reached */
+    uint64_t bytes; /* 0: the mapping is not the segment's */
+} segment_heap;
 
 typedef struct segment {
     int fd;
@@ -123,7 +130,7 @@ typedef struct segment {
     uint64_t channel_offset, channel_bytes;               /* within a set */
     uint64_t sums_offset, addresses_offset, slots_offset; /* within a channel */
     uint64_t rings_offset;                                /* within a channel */
-    uint64_t heap_offset;                                 /* within an area */
+    segment_heap *heaps;                                  /* by rank; NULL: none can be reached */
 } segment;
 
 /* Makes the segment of a new generation, sized by the settings. */
@@ -133,13 +140,10 @@ rueda_status segment_create(segment *s, const config *settings, uint32_t ranks,
 rueda_status segment_attach(segment *s, int fd);
 void segment_close(segment *s);
 
-typedef struct segment_range {
-    uint8_t *start;
-    uint64_t bytes;
-} segment_range;
-
-/* The same, but these ranges, ascending, stay mapped with the pages they touch. */
-void segment_close_around(segment *s, const segment_range *ranges, size_t count);
+/* Maps the heap of another rank, until segment_close. Takes the descriptor over, also on failure. */
+rueda_status segment_attach_heap(segment *s, uint32_t rank, int fd);
+/* Where our own is mapped, which stays the caller's. */
+rueda_status segment_own_heap(segment *s, uint32_t rank, uint8_t *base);
 
 /* Backs a rank's part of a process set with memory; before its first use, by its owner. */
 rueda_status segment_commit_set(segment *s, uint32_t rank, uint32_t set);
@@ -159,6 +163,7 @@ segment_address *segment_addresses_at(const segment *s, uint32_t rank, uint32_t 
 uint8_t *segment_slots_at(const segment *s, uint32_t rank, uint32_t set, uint32_t channel);
 segment_ring *segment_ring_at(const segment *s, uint32_t rank, uint32_t set, uint32_t channel,
                               uint32_t reader);
+/* What the addresses count from that a rank tells; NULL: its heap cannot be reached. */
 uint8_t *segment_heap_at(const segment *s, uint32_t rank);
 
 /* The time that a contribution carries; 0 as long as no rank of the host wants it. */
