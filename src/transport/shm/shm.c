@@ -1,4 +1,4 @@
-/* shm.c: the transport between ranks of one host. Peer memory is the segment itself; messages are
+/* shm.c: the transport between ranks of one host. Peer memory is the segment and the heaps; messages are
  * single-writer, single-reader rings, whose memory is taken when the first byte is sent. */
 #include "transport/transport.h"
 
