@@ -68,7 +68,7 @@ static void set_number(const char *name, int value)
  * it there: the address counts from the beginning of the heap. */
 static bool was_told(const void *memory)
 {
-    const engine *e = context_peek();
+    const engine *e = context_peek(context_of_process());
     const uint64_t offset = (uint64_t)((const uint8_t *)memory - e->heap->base);
     for (uint32_t c = 0; c < e->segment.header->channels; c++) {
         const segment_address *told =
