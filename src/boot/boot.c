@@ -6,8 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LATER_NS UINT64_C(1000000000) /* rank 0, which knows who is missing, gives up first */
-
 static int given_or(int64_t given, int otherwise)
 {
     return given >= 0 ? (int)given : otherwise;
@@ -150,7 +148,7 @@ static rueda_status join(const config *settings, boot_identity *who, uint64_t ge
     if (status != RUEDA_OK || who->size == 1)
         return status;
     attendance_pass(there, BOOT_PHASE_MEMORY);
-    status = attendance_complete(there, deadline + (who->rank == 0 ? 0 : LATER_NS));
+    status = attendance_complete(there, deadline + (who->rank == 0 ? 0 : BOOT_LATER_NS));
     if (status != RUEDA_OK || m->places != NULL)
         return status;
     find_crowd(s, who);

@@ -18,6 +18,7 @@ typedef struct heap heap; /* memory/heap.h */
 
 #define BOOT_FANOUT 8 /* children of a rank in the control tree */
 #define BOOT_LINKS (BOOT_FANOUT + 1)
+#define BOOT_LATER_NS UINT64_C(1000000000) /* who knows who is missing gives up first */
 
 typedef struct boot_identity {
     int rank, size;

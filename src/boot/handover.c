@@ -380,15 +380,21 @@ static rueda_status connect_before(const handover *h, int rank, uint64_t deadlin
     }
 }
 
-/* The giver is gone: if it is rank 0 we say so, of another rank 0 will tell. */
-static rueda_status fail_gone(const handover *h, int rank, uint64_t deadline)
+/* The giver has ended it. Why is told by our seat, or the seat ends, too. */
+static rueda_status await_reason(const handover *h, int rank, uint64_t deadline)
 {
     rueda_status status = attendance_look(h->there);
-    if (h->spot.giver == 0 && status == RUEDA_OK)
-        return attendance_lose(h->there, 0);
     while (status == RUEDA_OK && os_now_ns() < deadline)
         status = attendance_wait(h->there, -1);
     return status == RUEDA_OK ? fail_late(h, rank, &(spot_stranger){0}) : status;
+}
+
+/* The giver is gone: if it is rank 0, with whom we have no seat yet, we say so; of another rank 0 will tell. */
+static rueda_status fail_gone(const handover *h, int rank, uint64_t deadline)
+{
+    if (h->spot.giver == 0 && attendance_look(h->there) == RUEDA_OK)
+        return attendance_lose(h->there, 0);
+    return await_reason(h, rank, deadline);
 }
 
 static rueda_status fail_refused(const handover *h, int rank, int size, uint32_t verdict)
@@ -421,19 +427,21 @@ static rueda_status await(const handover *h, int rank, uint64_t deadline, int co
     return RUEDA_OK;
 }
 
-rueda_status handover_receive(const handover *h, int rank, int line, int *fds, int count)
+/* *ended: the connection did. */
+static rueda_status receive_fds(const handover *h, int rank, int connection, uint64_t deadline,
+                                int *fds, int count, bool *ended)
 {
-    const uint64_t deadline = deadline_of(h->settings);
     char byte;
     int done = 0;
-    while (done < count) {
+    *ended = false;
+    while (done < count && !*ended) {
         const int rest = count - done, wanted = rest < FDS_AT_ONCE ? rest : FDS_AT_ONCE;
         received came = {0, false};
-        rueda_status status = await(h, rank, deadline, line);
-        if (status == RUEDA_OK &&
-            !receive_message(line, &(struct iovec){&byte, 1}, 0, fds + done, wanted, &came))
-            status = fail_gone(h, rank, deadline);
-        else if (status == RUEDA_OK && came.fds < wanted)
+        rueda_status status = await(h, rank, deadline, connection);
+        if (status == RUEDA_OK)
+            *ended = !receive_message(connection, &(struct iovec){&byte, 1}, 0, fds + done, wanted,
+                                      &came);
+        if (status == RUEDA_OK && !*ended && came.fds < wanted)
             status = status_fail(RUEDA_ERR_SYSTEM,
                                  "rank %d may open too few files: it needs %d for the memory and "
                                  "the ranks of its host alone; raise `ulimit -n`",
@@ -442,7 +450,26 @@ rueda_status handover_receive(const handover *h, int rank, int line, int *fds, i
         if (status != RUEDA_OK)
             return close_fds(fds, done), status;
     }
+    if (*ended)
+        close_fds(fds, done);
     return RUEDA_OK;
+}
+
+rueda_status handover_receive(const handover *h, int rank, int line, uint64_t deadline_ns, int *fds,
+                              int count)
+{
+    bool ended;
+    const rueda_status status = receive_fds(h, rank, line, deadline_ns, fds, count, &ended);
+    return ended ? await_reason(h, rank, deadline_ns) : status;
+}
+
+static rueda_status take_fds(const handover *h, int rank, uint64_t deadline, int connection,
+                             const handover_gift *gift)
+{
+    bool ended;
+    const rueda_status status =
+        receive_fds(h, rank, connection, deadline, gift->fds, gift->fd_count, &ended);
+    return ended ? fail_gone(h, rank, deadline) : status;
 }
 
 static rueda_status greet(const handover *h, int rank, int size, const handover_brought *brings,
@@ -491,7 +518,7 @@ rueda_status handover_take(const handover *h, int rank, int size, const handover
     status = take_answer(h, rank, size, deadline, connection, gift);
     const bool answered = status == RUEDA_OK;
     if (answered)
-        status = handover_receive(h, rank, connection, gift->fds, gift->fd_count);
+        status = take_fds(h, rank, deadline, connection, gift);
     /* also where it failed on our side: rank 0 is to hear of it */
     if (answered && h->spot.giver == 0 && !attendance_is_seated(h->there, 0))
         attendance_seat_socket(h->there, 0, connection);

@@ -46,7 +46,8 @@ rueda_status handover_take(const handover *h, int rank, int size, const handover
 /* Descriptors over a Unix socket that both ends have for nothing else. The sender does not wait for the
  * receiver: false: it is gone, or the system does not let so many travel. */
 bool handover_send(int line, const int *fds, int count);
-/* All `count`, which are then the receiver's; blocks as long as handover_take does. */
-rueda_status handover_receive(const handover *h, int rank, int line, int *fds, int count);
+/* All `count`, which are then the receiver's. Blocks at most until the deadline. */
+rueda_status handover_receive(const handover *h, int rank, int line, uint64_t deadline_ns, int *fds,
+                              int count);
 
 #endif

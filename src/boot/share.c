@@ -177,13 +177,15 @@ static rueda_status spread_heaps(const sharing *s, handover_brought *brought, se
     return status;
 }
 
-/* A taker. */
+/* A taker. They come when all ranks have come to the giver, who knows which have not. */
 static rueda_status collect_heaps(const sharing *s, const handover *h, int line, segment *made)
 {
     int *fds = malloc((size_t)s->count * sizeof *fds);
     if (fds == NULL)
         return fail_memory(s->who);
-    rueda_status status = handover_receive(h, s->who->rank, line, fds, s->count);
+    const uint64_t deadline =
+        os_now_ns() + (uint64_t)s->settings->start_timeout * 1000000000u + BOOT_LATER_NS;
+    rueda_status status = handover_receive(h, s->who->rank, line, deadline, fds, s->count);
     if (status == RUEDA_OK) {
         close(fds[own_index(s)]);
         status = attach_heaps(s, fds, made);
