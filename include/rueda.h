@@ -403,8 +403,8 @@ RUEDA_API void rueda_output_free(rueda_output *output);
 
 /* Memory that the other ranks of this host can reach: tensors in it are combined where they lie.
  * Aligned to 64 bytes, zeroed. NULL: not initialised, or RUEDA_HEAP_MAX is used up. Given back by
- * rueda_free. What still is in use at rueda_shutdown stays valid as ordinary memory of this process. A
- * forked child sees it, too. */
+ * rueda_free, at any time. It is this process's, not the job's: what is in use at rueda_shutdown stays, counts, and is
+ * within reach of the other ranks again after the next rueda_init. A forked child sees it, too. */
 RUEDA_API void *rueda_alloc(size_t bytes);
 RUEDA_API void rueda_free(void *memory); /* NULL is allowed */
 

@@ -53,9 +53,9 @@ static double workers_worth(const adasum_norms *n)
     return n->leaves == 0 ? n->counted : n->worth / n->leaves;
 }
 
-rueda_status rueda_orthogonality(const char *name, double *value)
+rueda_status context_orthogonality(const context *here, const char *name, double *value)
 {
-    engine *e = context_engine("rueda_orthogonality");
+    engine *e = context_engine(here, "rueda_orthogonality");
     if (e == NULL)
         return RUEDA_ERR_STATE;
     const adasum_norms norms = sum_norms(e, name);
@@ -67,9 +67,14 @@ rueda_status rueda_orthogonality(const char *name, double *value)
     return RUEDA_OK;
 }
 
-rueda_status rueda_get_stats(rueda_stats *stats)
+rueda_status rueda_orthogonality(const char *name, double *value)
 {
-    engine *e = context_engine("rueda_get_stats");
+    return context_orthogonality(context_of_process(), name, value);
+}
+
+rueda_status context_get_stats(const context *here, rueda_stats *stats)
+{
+    engine *e = context_engine(here, "rueda_get_stats");
     if (e == NULL)
         return RUEDA_ERR_STATE;
     static const struct_kind kind = {"rueda_stats", offsetof(rueda_stats, launches),
@@ -98,9 +103,14 @@ rueda_status rueda_get_stats(rueda_stats *stats)
     return struct_write("rueda_get_stats", &kind, &now, stats);
 }
 
-rueda_status rueda_timeline_start(const char *path, int mark_cycles)
+rueda_status rueda_get_stats(rueda_stats *stats)
 {
-    engine *e = context_engine("rueda_timeline_start");
+    return context_get_stats(context_of_process(), stats);
+}
+
+rueda_status context_timeline_start(const context *here, const char *path, int mark_cycles)
+{
+    engine *e = context_engine(here, "rueda_timeline_start");
     if (e == NULL)
         return RUEDA_ERR_STATE;
     if (path == NULL)
@@ -108,14 +118,24 @@ rueda_status rueda_timeline_start(const char *path, int mark_cycles)
     return witness_timeline_start(e, path, mark_cycles != 0);
 }
 
+rueda_status rueda_timeline_start(const char *path, int mark_cycles)
+{
+    return context_timeline_start(context_of_process(), path, mark_cycles);
+}
+
+rueda_status context_timeline_stop(const context *here)
+{
+    engine *e = context_engine(here, "rueda_timeline_stop");
+    return e == NULL ? RUEDA_ERR_STATE : timeline_stop(&e->timeline);
+}
+
 rueda_status rueda_timeline_stop(void)
 {
-    engine *e = context_engine("rueda_timeline_stop");
-    return e == NULL ? RUEDA_ERR_STATE : timeline_stop(&e->timeline);
+    return context_timeline_stop(context_of_process());
 }
 
 const char *rueda_transport(void)
 {
-    const engine *e = context_peek();
+    const engine *e = context_peek(context_of_process());
     return e == NULL ? "" : e->transports.table->name;
 }

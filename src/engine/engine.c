@@ -65,8 +65,6 @@ static rueda_status start_parts(engine *e)
     if (status == RUEDA_OK)
         status = make_global_set(e);
     if (status == RUEDA_OK)
-        status = heap_init(&e->heap, &e->segment, (uint32_t)e->who.rank);
-    if (status == RUEDA_OK)
         status = watch_open(e);
     if (status == RUEDA_OK)
         status = witness_start(e);
@@ -74,7 +72,7 @@ static rueda_status start_parts(engine *e)
 }
 
 /* `whole`: the job is not broken. */
-static void stop_parts(engine *e, bool whole, heap_leftovers **leftovers)
+static void stop_parts(engine *e, bool whole)
 {
     background_stop(e);
     witness_stop(e);
@@ -84,7 +82,8 @@ static void stop_parts(engine *e, bool whole, heap_leftovers **leftovers)
     transports_leave(&e->transports, whole);
     control_close(&e->control);
     sets_fini(e);
-    heap_leave(&e->heap, &e->segment, leftovers);
+    segment_close(&e->segment);
+    heap_leave(e->heap);
     board_close(e->board);
     pthread_mutex_destroy(&e->sets_lock);
 }
@@ -132,7 +131,7 @@ static rueda_status join_job(engine *e, const rueda_init_options *options)
     const attendance_ends ends = {fault_in_init(&e->fault, e->settings.rank), e->board,
                                   options->interrupted, options->interrupted_argument};
     rueda_status status =
-        boot_join(settings, &e->who, e->generation, &ends, &e->log, &e->segment, &meeting);
+        boot_join(settings, &e->who, e->generation, &ends, &e->log, e->heap, &e->segment, &meeting);
     explicit_bzero(&e->settings.key,
                    sizeof e->settings.key); /* the meeting has it where it is used */
     e->met = meeting.met;
@@ -173,9 +172,13 @@ static rueda_status join(engine *e, const rueda_init_options *options)
         status = witness_prepare(e);
     if (status == RUEDA_OK) {
         e->board = board_open(&e->settings);
-        status = join_job(e, options);
+        status = heap_open(e->heap, (uint64_t)e->settings.heap_max, (uint32_t)e->who.rank);
+        boot_name_rank(status, e->who.rank);
     }
+    if (status == RUEDA_OK)
+        status = join_job(e, options);
     if (status != RUEDA_OK) {
+        heap_leave(e->heap);
         transports_leave(&e->transports, false);
         board_close(e->board);
     }
@@ -183,11 +186,12 @@ static rueda_status join(engine *e, const rueda_init_options *options)
 }
 
 rueda_status engine_start(engine *e, const config *settings, const rueda_init_options *options,
-                          uint64_t generation)
+                          uint64_t generation, heap *h)
 {
     memset(e, 0, sizeof *e);
     e->settings = *settings;
     e->generation = generation;
+    e->heap = h;
     e->segment.fd = -1;
     atomic_store(&e->last_joined, -1);
     e->log = (logger){LOG_WARN, (int)settings->rank};
@@ -200,10 +204,9 @@ rueda_status engine_start(engine *e, const config *settings, const rueda_init_op
     e->crowded = e->who.crowded;
     status = start_parts(e);
     if (status != RUEDA_OK) {
-        heap_leftovers *none = NULL;       /* nobody has allocated yet */
         control_fail(&e->control, status); /* the others count on us already */
         leave(e, false);
-        stop_parts(e, false, &none);
+        stop_parts(e, false);
     }
     return status;
 }
@@ -231,7 +234,7 @@ static void drain(engine *e)
     }
 }
 
-void engine_stop(engine *e, heap_leftovers **leftovers)
+void engine_stop(engine *e)
 {
     background_stop(e);
     while (!drive_try(e))
@@ -241,7 +244,7 @@ void engine_stop(engine *e, heap_leftovers **leftovers)
     engine_break(e, RUEDA_ERR_SHUTDOWN, "rueda_shutdown was called while the request was pending");
     held_end(e);
     leave(e, whole);
-    stop_parts(e, whole, leftovers);
+    stop_parts(e, whole);
 }
 
 void engine_forget(engine *e)

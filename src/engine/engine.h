@@ -98,7 +98,7 @@ struct engine {
     segment segment;
     control control;       /* over the segment, and the network if there is one */
     transports transports; /* of all sets */
-    heap heap;
+    heap *heap;            /* the process's, which outlives the engine */
     const kernel_table *kernel;
     timeline timeline;
     trace trace;           /* the driver writes it */
@@ -153,10 +153,9 @@ struct engine {
 
 /* Of the options (all fields) the process sets are left to the caller. */
 rueda_status engine_start(engine *e, const config *settings, const rueda_init_options *options,
-                          uint64_t generation);
-/* Finishes what is agreed, ends the rest with ERR_SHUTDOWN, leaves the job. Shared memory that its users
- * still have is put before `*leftovers`. */
-void engine_stop(engine *e, heap_leftovers **leftovers);
+                          uint64_t generation, heap *h);
+/* Finishes what is agreed, ends the rest with ERR_SHUTDOWN, leaves the job. */
+void engine_stop(engine *e);
 /* Around a fork, one at a time: nobody drives meanwhile, so that the child finds everything whole. A
  * driver that does not make room soon (it may be the forking thread itself, in a signal handler) is not
  * waited for: false. */
@@ -194,7 +193,7 @@ void engine_tell_waiters(engine *e);
 bool held_is_needed(const operation *o);
 bool held_release(engine *e);             /* ends those it can; true: some */
 void held_watch(engine *e, uint64_t now); /* for peers that do not let go; called now and then */
-void held_end(engine *e);                 /* at once: the memory goes, too */
+void held_end(engine *e);                 /* all of them, at shutdown */
 
 /* fuse.c: takes the first and all later records that go with it out of the list (they become NULL) and puts
  * them into `fused`; returns how many. */

@@ -105,7 +105,8 @@ uint8_t *exec_address(const exec_op *o, plan_operand x, uint32_t piece, exec_run
     if (x.rank == o->index)
         return (x.buffer == PLAN_IN ? (uint8_t *)tensor->in : tensor->out) + skip;
     const segment_address *address = &peer->addresses[part.tensor];
-    return o->bound.channel->base + (x.buffer == PLAN_IN ? address->in : address->out) + skip;
+    const uint64_t offset = (x.buffer == PLAN_IN ? address->in : address->out) + skip;
+    return (uint8_t *)((uintptr_t)peer->heap + offset);
 }
 
 /* One factor after the other: an integer is truncated after each. Averages of integers are divided,

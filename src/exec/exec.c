@@ -180,13 +180,13 @@ static bool enter(exec_op *o)
 
 static void tell_addresses(exec_op *o, const plan_step *step)
 {
-    const uint8_t *base = o->bound.channel->base;
-    segment_address *addresses = o->bound.channel->peers[o->index].addresses;
+    const transport_peer *self = &o->bound.channel->peers[o->index];
+    const uintptr_t heap = (uintptr_t)self->heap;
     for (uint32_t i = 0; i < o->bound.tensor_count; i++) {
         if (step->a.buffer == PLAN_IN)
-            addresses[i].in = (uint64_t)(o->bound.tensors[i].in - base);
+            self->addresses[i].in = (uintptr_t)o->bound.tensors[i].in - heap;
         if (step->dst.buffer == PLAN_OUT)
-            addresses[i].out = (uint64_t)(o->bound.tensors[i].out - base);
+            self->addresses[i].out = (uintptr_t)o->bound.tensors[i].out - heap;
     }
 }
 

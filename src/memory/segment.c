@@ -37,10 +37,9 @@ static void lay_out(segment *s, const segment_header *h)
     s->channel_offset = round_up(2 * s->news_bytes, OS_PAGE);
     s->body_offset = round_up(s->head_offset + h->sets * s->head_bytes, OS_PAGE);
     s->body_bytes = round_up(s->channel_offset + h->channels * s->channel_bytes, OS_PAGE);
-    s->heap_offset = s->body_offset + h->sets * s->body_bytes;
     s->area_offset = round_up(sizeof(segment_header), OS_PAGE);
-    s->area_bytes = round_up(s->heap_offset + h->heap_bytes, OS_PAGE) + AREA_SKEW_PAGES * OS_PAGE +
-                    AREA_SKEW_LINES * OS_CACHE_LINE;
+    s->area_bytes = round_up(s->body_offset + h->sets * s->body_bytes, OS_PAGE) +
+                    AREA_SKEW_PAGES * OS_PAGE + AREA_SKEW_LINES * OS_CACHE_LINE;
 }
 
 /* As many places for sets as there can be, but in a very large job no more than there are addresses for. */
@@ -74,8 +73,7 @@ rueda_status segment_create(segment *s, const config *settings, uint32_t ranks, 
                         .ranks = ranks,
                         .channels = (uint32_t)settings->channels,
                         .cache_words = (uint32_t)((settings->cache_capacity + 63) / 64),
-                        .slot_bytes = round_up((uint64_t)settings->slot_bytes, OS_CACHE_LINE),
-                        .heap_bytes = round_up((uint64_t)settings->heap_max, OS_PAGE)};
+                        .slot_bytes = round_up((uint64_t)settings->slot_bytes, OS_CACHE_LINE)};
     segment made = {.fd = -1};
     h.sets = count_sets(&h);
     lay_out(&made, &h);
@@ -129,29 +127,55 @@ rueda_status segment_attach(segment *s, int fd)
     return RUEDA_OK;
 }
 
-void segment_close(segment *s)
+static void close_heaps(segment *s)
 {
-    segment_close_around(s, NULL, 0);
+    for (uint32_t r = 0; s->heaps != NULL && r < s->header->ranks; r++) {
+        if (s->heaps[r].bytes > 0)
+            os_unmap(s->heaps[r].base, s->heaps[r].bytes);
+    }
+    free(s->heaps);
 }
 
-void segment_close_around(segment *s, const segment_range *ranges, size_t count)
+void segment_close(segment *s)
 {
     if (s->base != NULL) {
-        const uint64_t bytes = s->header->bytes;
-        uint64_t done = 0;
-        for (size_t i = 0; i < count; i++) {
-            const uint64_t start = (uint64_t)(ranges[i].start - s->base);
-            const uint64_t first = start / OS_PAGE * OS_PAGE;
-            if (first > done)
-                os_unmap(s->base + done, first - done);
-            done = round_up(start + ranges[i].bytes, OS_PAGE);
-        }
-        if (done < bytes)
-            os_unmap(s->base + done, bytes - done);
+        close_heaps(s);
+        os_unmap(s->base, s->header->bytes);
         close(s->fd);
     }
     free(s->committed);
     *s = (segment){.fd = -1};
+}
+
+static rueda_status note_heap(segment *s, uint32_t rank, segment_heap heap)
+{
+    if (s->heaps == NULL)
+        s->heaps = calloc(s->header->ranks, sizeof *s->heaps);
+    if (s->heaps == NULL)
+        return status_fail(RUEDA_ERR_MEMORY, "out of memory for the heaps of other ranks");
+    s->heaps[rank] = heap;
+    return RUEDA_OK;
+}
+
+rueda_status segment_own_heap(segment *s, uint32_t rank, uint8_t *base)
+{
+    return note_heap(s, rank, (segment_heap){base, 0});
+}
+
+rueda_status segment_attach_heap(segment *s, uint32_t rank, int fd)
+{
+    uint64_t bytes = 0;
+    void *base = NULL;
+    rueda_status status = os_shared_size(fd, &bytes);
+    if (status == RUEDA_OK)
+        status = os_shared_map(fd, bytes, &base);
+    close(fd); /* the mapping stays */
+    if (status != RUEDA_OK)
+        return status;
+    status = note_heap(s, rank, (segment_heap){base, bytes});
+    if (status != RUEDA_OK)
+        os_unmap(base, bytes);
+    return status;
 }
 
 static uint8_t *area_at(const segment *s, uint32_t rank)
@@ -326,7 +350,7 @@ segment_ring *segment_ring_at(const segment *s, uint32_t rank, uint32_t set, uin
 
 uint8_t *segment_heap_at(const segment *s, uint32_t rank)
 {
-    return area_at(s, rank) + s->heap_offset;
+    return s->heaps == NULL ? NULL : s->heaps[rank].base;
 }
 
 uint64_t segment_news_bytes(const segment *s)

@@ -3,10 +3,11 @@
  * Layout (little-endian, SEGMENT_VERSION): a header page, then one area for each rank. An area holds
  * the rank's header and answers; for each process set a head, which is its two contributions to negotiation and
  * the flags of its channels; then for each process set a body, which is its news and its channels (sums,
- * addresses, slots, message rings); and last the heap of rueda_alloc. Every word is
+ * addresses, slots, message rings). Every word is
  * written by the area's owner only, except bells (rung by peers), the consumed counts of rings
- * (written by the reader), user memory that a plan PUTs into, and the header's words that
- * name whose abort counts and count departures.
+ * (written by the reader), and the header's words that name whose abort counts and count departures.
+ * The memory of rueda_alloc is not in it: each process has a file of its own (heap.h), and a segment only
+ * knows where this process has mapped those of its peers.
  *
  * Memory. Only the header page and what a rank has committed has memory; the rest of the file is a hole, and who
  * touches a hole may be killed for want of memory. The owner commits, before it writes: its own header and
@@ -27,7 +28,7 @@
  * rests until all ranks have left it (engine/sets.c). */
 #define SEGMENT_SETS (RUEDA_MAX_SETS + 1)
 #define SEGMENT_MAGIC 0x61646575 /* "ueda" */
-#define SEGMENT_VERSION 7
+#define SEGMENT_VERSION 8
 #define SEGMENT_NEWS_BYTES                                                                         \
     16384                     /* description of new tensors in one round, beside 8 bytes a rank */
 #define SEGMENT_SUMS 512      /* tensors of one Adasum operation */
@@ -52,7 +53,7 @@ typedef struct segment_header {
     uint32_t magic, version;
     uint64_t generation;
     uint32_t ranks, channels, cache_words, sets;
-    uint64_t slot_bytes, heap_bytes;
+    uint64_t slot_bytes;
     uint64_t bytes;                                      /* of the whole file */
     _Alignas(OS_CACHE_LINE) _Atomic uint32_t aborted_by; /* rank + 1 whose abort counts; 0: none */
     _Atomic uint32_t timed;      /* someone here writes a timeline: contributions tell the time */
@@ -116,7 +117,7 @@ typedef struct segment_flag {
 } segment_flag;
 
 typedef struct segment_address {
-    uint64_t in, out; /* offsets in the segment */
+    uint64_t in, out; /* offsets in the heap of the rank that tells them */
 } segment_address;
 
 /* A stream of bytes to one reader; see transport/shm. */
@@ -125,6 +126,12 @@ typedef struct segment_ring {
     _Alignas(OS_CACHE_LINE) _Atomic uint64_t consumed;
     _Alignas(OS_CACHE_LINE) uint8_t bytes[SEGMENT_RING_BYTES];
 } segment_ring;
+
+/* The heap of a rank, as this process has mapped it. */
+typedef struct segment_heap {
+    uint8_t *base;  /* NULL: it cannot be reached */
+    uint64_t bytes; /* 0: the mapping is not the segment's */
+} segment_heap;
 
 typedef struct segment {
     int fd;
@@ -139,8 +146,8 @@ typedef struct segment {
     uint64_t channel_offset, channel_bytes;               /* within a body */
     uint64_t sums_offset, addresses_offset, slots_offset; /* within a channel */
     uint64_t rings_offset;                                /* within a channel */
-    uint64_t heap_offset;                                 /* within an area */
-    uint8_t *committed; /* by this rank: for each set its news, then its channels */
+    uint8_t *committed;  /* by this rank: for each set its news, then its channels */
+    segment_heap *heaps;                                  /* by rank; NULL: none can be reached */
 } segment;
 
 /* Makes the segment of a new generation, sized by the settings. */
@@ -150,13 +157,10 @@ rueda_status segment_create(segment *s, const config *settings, uint32_t ranks,
 rueda_status segment_attach(segment *s, int fd);
 void segment_close(segment *s);
 
-typedef struct segment_range {
-    uint8_t *start;
-    uint64_t bytes;
-} segment_range;
-
-/* The same, but these ranges, ascending, stay mapped with the pages they touch. */
-void segment_close_around(segment *s, const segment_range *ranges, size_t count);
+/* Maps the heap of another rank, until segment_close. Takes the descriptor over, also on failure. */
+rueda_status segment_attach_heap(segment *s, uint32_t rank, int fd);
+/* Where our own is mapped, which stays the caller's. */
+rueda_status segment_own_heap(segment *s, uint32_t rank, uint8_t *base);
 
 /* Backs a rank's head of a process set with memory, and of the global set all but the rings; before the
  * others look at it, by its owner, as everything that commits. ERR_MEMORY. */
@@ -189,6 +193,7 @@ segment_address *segment_addresses_at(const segment *s, uint32_t rank, uint32_t 
 uint8_t *segment_slots_at(const segment *s, uint32_t rank, uint32_t set, uint32_t channel);
 segment_ring *segment_ring_at(const segment *s, uint32_t rank, uint32_t set, uint32_t channel,
                               uint32_t reader);
+/* What the addresses count from that a rank tells; NULL: its heap cannot be reached. */
 uint8_t *segment_heap_at(const segment *s, uint32_t rank);
 
 /* The time that a contribution carries; 0 as long as no rank of the host wants it. */

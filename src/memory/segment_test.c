@@ -1,4 +1,6 @@
 /* segment_test.c: the layout of the shared memory: nothing overlaps, all fits, all is aligned. */
+#include "base/dump_testing.h"
+#include "memory/heap.h"
 #include "memory/segment.h"
 
 #include <setjmp.h>
@@ -74,7 +76,6 @@ static void check_layout(const config *settings, uint32_t ranks)
         all[n++] = (stretch){(uint8_t *)segment_rank_at(&s, r), sizeof(segment_rank)};
         for (int i = 0; i < SETS; i++)
             n += list_set(&s, r, sets[i], all + n);
-        all[n++] = (stretch){segment_heap_at(&s, r), s.header->heap_bytes};
     }
     assert_true(n <= most);
     qsort(all, n, sizeof *all, by_start);
@@ -110,7 +111,6 @@ static void both_sides_see_the_same_layout(void **state)
     assert_int_equal(segment_create(&a, &settings, 3, 42), RUEDA_OK);
     assert_int_equal(segment_attach(&b, dup(a.fd)), RUEDA_OK);
     assert_int_equal(b.header->generation, 42);
-    assert_int_equal(segment_heap_at(&a, 2) - a.base, segment_heap_at(&b, 2) - b.base);
     assert_int_equal(segment_slots_at(&a, 1, 3, 1) - a.base,
                      segment_slots_at(&b, 1, 3, 1) - b.base);
     assert_int_equal(segment_commit_set(&a, 1, 3), RUEDA_OK);
@@ -188,6 +188,56 @@ static void a_large_job_has_fewer_places(void **state)
     segment_close(&s);
 }
 
+/* A process has its own memory for rueda_alloc: however much that may be, the segment is as large. */
+static void heaps_are_no_part_of_it(void **state)
+{
+    (void)state;
+    const int64_t sizes[] = {0, MIB, 16 * GIB, 1024 * GIB};
+    uint64_t bytes = 0;
+    for (int i = 0; i < 4; i++) {
+        const config settings = settings_with(64 * KIB, 2, 100, sizes[i]);
+        segment s;
+        assert_int_equal(segment_create(&s, &settings, 2, 1), RUEDA_OK);
+        assert_true(i == 0 || s.header->bytes == bytes);
+        bytes = s.header->bytes;
+        assert_null(segment_heap_at(&s, 0));
+        segment_close(&s);
+    }
+}
+
+/* Mapped, and seen through the mapping; our own stays when the segment goes. */
+static void heaps_of_others_are_mapped(void **state)
+{
+    (void)state;
+    const config settings = settings_with(64 * KIB, 2, 100, MIB);
+    segment s;
+    heap own = HEAP_NONE, other = HEAP_NONE;
+    uint8_t *theirs, *ours;
+    assert_int_equal(segment_create(&s, &settings, 3, 1), RUEDA_OK);
+    assert_int_equal(heap_open(&own, MIB, 0), RUEDA_OK);
+    assert_int_equal(heap_open(&other, 2 * MIB, 2), RUEDA_OK);
+    assert_int_equal(heap_alloc(&own, 10, (void **)&ours), RUEDA_OK);
+    assert_int_equal(heap_alloc(&other, 10, (void **)&theirs), RUEDA_OK);
+    assert_int_equal(segment_own_heap(&s, 0, own.base), RUEDA_OK);
+    assert_int_equal(segment_attach_heap(&s, 2, dup(other.fd)), RUEDA_OK);
+    assert_ptr_equal(segment_heap_at(&s, 0), own.base);
+    assert_null(segment_heap_at(&s, 1));
+    uint8_t *seen = segment_heap_at(&s, 2) + (theirs - other.base);
+    assert_ptr_not_equal(seen, theirs);
+    *seen = 77;
+    assert_int_equal(*theirs, 77);
+    int pipes[2];
+    assert_int_equal(pipe(pipes), 0);
+    assert_int_equal(segment_attach_heap(&s, 1, pipes[0]), RUEDA_ERR_SYSTEM); /* no memory */
+    close(pipes[1]);
+    segment_close(&s);
+    *ours = 5;
+    assert_int_equal(heap_free(&own, ours), RUEDA_OK);
+    assert_int_equal(heap_free(&other, theirs), RUEDA_OK);
+    heap_leave(&own);
+    heap_leave(&other);
+}
+
 /* Memory of another version or no memory of ours at all. */
 static void a_foreign_segment_is_refused(void **state)
 {
@@ -205,25 +255,7 @@ static void a_foreign_segment_is_refused(void **state)
     close(pipes[1]);
 }
 
-/* Whether the kernel leaves the mapping at this address out of core dumps. */
-static bool is_undumped(const void *address)
-{
-    char line[512];
-    bool inside = false, undumped = false;
-    FILE *maps = fopen("/proc/self/smaps", "r");
-    assert_non_null(maps);
-    while (fgets(line, sizeof line, maps) != NULL) {
-        unsigned long first, end;
-        if (sscanf(line, "%lx-%lx ", &first, &end) == 2)
-            inside = first <= (unsigned long)address && (unsigned long)address < end;
-        else if (inside && strncmp(line, "VmFlags:", 8) == 0)
-            undumped = strstr(line, " dd ") != NULL;
-    }
-    fclose(maps);
-    return undumped;
-}
-
-/* The whole mapping is tens of gigabytes, nearly all of it only reserved: a dump would allocate it. */
+/* Nearly all of the mapping is only reserved: a dump would allocate it. */
 static void core_dumps_leave_the_segment_out(void **state)
 {
     (void)state;
@@ -233,16 +265,10 @@ static void core_dumps_leave_the_segment_out(void **state)
     assert_int_equal(segment_attach(&b, dup(a.fd)), RUEDA_OK);
     const segment *const both[] = {&a, &b};
     for (int i = 0; i < 2; i++) {
-        assert_true(is_undumped(both[i]->base));
-        assert_true(is_undumped(segment_heap_at(both[i], 1)));
-        assert_true(is_undumped(both[i]->base + both[i]->header->bytes - 1));
+        assert_true(dump_leaves_out(both[i]->base));
+        assert_true(dump_leaves_out(segment_slots_at(both[i], 1, 0, 0)));
+        assert_true(dump_leaves_out(both[i]->base + both[i]->header->bytes - 1));
     }
-    uint8_t *page = segment_heap_at(&a, 0);
-    page += OS_PAGE - (uintptr_t)page % OS_PAGE;
-    const uint64_t offset = (uint64_t)(page - a.base);
-    assert_int_equal(os_shared_commit(a.fd, offset, OS_PAGE), RUEDA_OK);
-    assert_int_equal(os_shared_detach(a.fd, page, offset, OS_PAGE), RUEDA_OK);
-    assert_true(is_undumped(page));
     segment_close(&a);
     segment_close(&b);
 }
@@ -255,6 +281,8 @@ int main(void)
         cmocka_unit_test(a_cleared_head_is_as_new),
         cmocka_unit_test(a_large_job_has_fewer_places),
         cmocka_unit_test(both_sides_see_the_same_layout),
+        cmocka_unit_test(heaps_are_no_part_of_it),
+        cmocka_unit_test(heaps_of_others_are_mapped),
         cmocka_unit_test(a_foreign_segment_is_refused),
         cmocka_unit_test(core_dumps_leave_the_segment_out),
     };

@@ -36,6 +36,7 @@ typedef struct transport_peer {
     uint8_t *slots;             /* PLAN_SLOTS × slot_bytes */
     double *sums;               /* 2 × SEGMENT_SUMS × SEGMENT_SUM_PARTS */
     segment_address *addresses; /* SEGMENT_ADDRESSES tensors of the current operation */
+    uint8_t *heap;              /* what these addresses count from */
 } transport_peer;
 
 /* A whole collective. `in` NULL: `out` holds the input, too. */
@@ -118,7 +119,6 @@ typedef struct transport_table {
 struct transport_channel {
     const transport_table *table;
     const control_members *members;
-    uint8_t *base; /* what the addresses of peers count from */
     uint64_t slot_bytes;
     transport_peer *peers; /* one for each member, ours included */
 };

@@ -1,4 +1,4 @@
-/* shm.c: the transport between ranks of one host. Peer memory is the segment itself; messages are
+/* shm.c: the transport between ranks of one host. Peer memory is the segment and the heaps; messages are
  * single-writer, single-reader rings, whose memory is taken when the first byte is sent. */
 #include "transport/transport.h"
 
@@ -28,11 +28,11 @@ static rueda_status shm_open(transport_job *job, const control_members *members,
         c->peers[i] = (transport_peer){segment_flag_at(s, rank, members->set, number),
                                        segment_slots_at(s, rank, members->set, number),
                                        segment_sums_at(s, rank, members->set, number),
-                                       segment_addresses_at(s, rank, members->set, number)};
+                                       segment_addresses_at(s, rank, members->set, number),
+                                       segment_heap_at(s, rank)};
     }
     c->common = (transport_channel){.table = &transport_shm,
                                     .members = members,
-                                    .base = s->base,
                                     .slot_bytes = s->header->slot_bytes,
                                     .peers = c->peers};
     *channel = &c->common;
