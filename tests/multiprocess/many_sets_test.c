@@ -95,7 +95,7 @@ static void use_sets(const int32_t *sets, int made, size_t count)
 static uint64_t shared_bytes(void)
 {
     struct stat about;
-    CHECK(fstat(context_peek()->segment.fd, &about) == 0);
+    CHECK(fstat(context_peek(context_of_process())->segment.fd, &about) == 0);
     return (uint64_t)about.st_blocks * 512;
 }
 
@@ -237,7 +237,7 @@ static void memory_of_removed_sets_is_given_back(void **state)
 /* Where all ranks agree, and nobody uses the set. */
 static void set_counters(int32_t set, uint64_t operations)
 {
-    engine *e = context_peek();
+    engine *e = context_peek(context_of_process());
     const process_set *s = &e->sets[set];
     for (uint32_t c = 0; c < e->segment.header->channels; c++) {
         segment_flag *flag = segment_flag_at(&e->segment, (uint32_t)e->who.rank, (uint32_t)set, c);
@@ -254,7 +254,7 @@ static void come_far(int rank, int size, const void *argument)
     CHECK_OK(rueda_init(NULL));
     for (size_t far = 0; far < sizeof additions / sizeof *additions; far++) {
         meet();
-        context_peek()->sets_added = additions[far];
+        context_peek(context_of_process())->sets_added = additions[far];
         set_counters(RUEDA_GLOBAL_SET, (UINT64_C(1) << (64 - EXEC_TICK_BITS)) - 10);
         meet();
         for (int i = 0; i < 12; i++) {
