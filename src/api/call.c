@@ -146,7 +146,7 @@ rueda_status call_submit(const collective_call *c, entry **entries, const char *
         entries[i]->request = r;
     if (status == RUEDA_OK)
         status = engine_submit(c->engine, c->set, entries, names, count, request == NULL);
-    engine_let_go(c->engine, c->set);
+    engine_release_set(c->engine, c->set);
     if (status != RUEDA_OK) {
         for (uint32_t i = 0; i < count; i++)
             entry_free(entries[i]);
@@ -164,7 +164,7 @@ rueda_status call_submit(const collective_call *c, entry **entries, const char *
 
 rueda_status call_abandon(const collective_call *c, rueda_status status)
 {
-    engine_let_go(c->engine, c->set);
+    engine_release_set(c->engine, c->set);
     return status;
 }
 

@@ -115,7 +115,7 @@ rueda_status context_timeline_start(const context *here, const char *path, int m
         return RUEDA_ERR_STATE;
     if (path == NULL)
         return status_fail(RUEDA_ERR_ARGUMENT, "rueda_timeline_start: path is NULL");
-    return witness_timeline_start(e, path, mark_cycles != 0);
+    return notes_timeline_start(e, path, mark_cycles != 0);
 }
 
 rueda_status rueda_timeline_start(const char *path, int mark_cycles)

@@ -90,7 +90,7 @@ struct turn_request {
     uint64_t runtime, deadline, period;
 };
 
-void os_take_short_turns(void)
+void os_prefer_short_turns(void)
 {
     const struct turn_request request = {.size = sizeof request,
                                          .policy = SCHED_OTHER,
@@ -99,10 +99,10 @@ void os_take_short_turns(void)
     syscall(SYS_sched_setattr, 0, &request, 0);
 }
 
-void os_step_back(void)
+void os_lower_priority(void)
 {
     setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), HUMBLE_NICE);
-    os_take_short_turns(); /* so that those who need the core do not wait long for it */
+    os_prefer_short_turns(); /* so that those who need the core do not wait long for it */
 }
 
 rueda_status os_shared_create(uint64_t bytes, int *fd)

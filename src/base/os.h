@@ -35,10 +35,10 @@ void os_yield(void);
 
 /* Asks for short turns for the calling thread: it is then put before threads that compute, when it is
  * woken. Systems that do not know the request ignore it. */
-void os_take_short_turns(void);
+void os_prefer_short_turns(void);
 
 /* Lets all other threads go before the calling one, when there are more than cores. */
-void os_step_back(void);
+void os_lower_priority(void);
 
 static inline void os_pause(void)
 {

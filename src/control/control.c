@@ -196,16 +196,16 @@ bool control_pump(const control *c)
     return moved;
 }
 
-void control_let_go(const control *c, uint32_t rank)
+void control_withdraw(const control *c, uint32_t rank)
 {
-    if (atomic_exchange(&segment_rank_at(c->segment, rank)->let_go, 1) == 0)
+    if (atomic_exchange(&segment_rank_at(c->segment, rank)->withdrawn, 1) == 0)
         notify_host(c);
 }
 
-bool control_has_let_go(const control *c, uint32_t rank)
+bool control_has_withdrawn(const control *c, uint32_t rank)
 {
     const segment_rank *r = segment_rank_at(c->segment, rank);
-    return atomic_load(&r->let_go) != 0 || atomic_load(&r->state) == SEGMENT_LEFT;
+    return atomic_load(&r->withdrawn) != 0 || atomic_load(&r->state) == SEGMENT_LEFT;
 }
 
 void control_leave(const control *c)

@@ -70,8 +70,8 @@ static inline bool control_is_local(const control *c, uint32_t rank)
  * one, on every rank. */
 uint32_t control_departure(const control *c, uint32_t rank);
 /* That a rank of this host touches no memory of others any more: we ourselves, or one that is dead. */
-void control_let_go(const control *c, uint32_t rank);
-bool control_has_let_go(const control *c, uint32_t rank); /* or has left */
+void control_withdraw(const control *c, uint32_t rank);
+bool control_has_withdrawn(const control *c, uint32_t rank); /* or has left */
 /* From now on the others do not wait for us. */
 void control_leave(const control *c);
 

@@ -90,7 +90,7 @@ static void *background_main(void *argument)
 {
     engine *e = argument;
     rest_kind kind = REST_NAP;
-    os_take_short_turns();
+    os_prefer_short_turns();
     while (atomic_load(&e->stopping) == 0) {
         if ((is_needed(e) || should_attend(e, kind)) && drive_try(e)) {
             drive(e, NULL, UINT64_MAX, true);

@@ -9,7 +9,7 @@
 #define ASK_NS 30000                       /* nobody rings when data comes: look again soon … */
 #define ASK_SPIN_NS UINT64_C(5000000)      /* … as MPI's own waits do, on a core of its own … */
 #define ASK_YIELD_NS UINT64_C(100000000)   /* … and then among others */
-#define DOZE_NS 50000                      /* a background driver looks again once by itself */
+#define LOOK_AGAIN_NS 50000                /* a background driver looks again once by itself */
 #define DEAR_YIELD_NS 500000               /* someone else has the core, and none of us … */
 #define PAUSE_AFTER_YIELD 32               /* … so many times as long we sleep instead, … */
 #define PAUSE_MOST_NS UINT64_C(2000000000) /* … at most so long */
@@ -41,7 +41,7 @@ typedef struct patience {
     uint32_t polls;
     uint64_t since_ns; /* 0: the clock has not been read yet */
     bool shares_core;  /* with another rank of the job */
-    bool dozed;        /* once; next it sleeps until it is woken */
+    bool napped;       /* once; next it sleeps until it is woken */
 } patience;
 
 /* Whether to give the background thread's seat to a waiter, or because all is done. */
@@ -65,10 +65,10 @@ static bool must_ask(const engine *e)
     return e->transports.table->attend != NULL && engine_has_flight(e);
 }
 
-static uint64_t sleep_ns(const engine *e, uint64_t deadline_ns, bool doze)
+static uint64_t sleep_ns(const engine *e, uint64_t deadline_ns, bool nap)
 {
     const uint64_t longest = e->control.network == NULL ? SLEEP_ALONE_NS : SLEEP_MOST_NS;
-    const uint64_t now = os_now_ns(), most = must_ask(e) ? ASK_NS : doze ? DOZE_NS : longest;
+    const uint64_t now = os_now_ns(), most = must_ask(e) ? ASK_NS : nap ? LOOK_AGAIN_NS : longest;
     if (deadline_ns >= now + most)
         return most;
     return deadline_ns > now ? deadline_ns - now : 0;
@@ -78,15 +78,15 @@ static uint64_t sleep_ns(const engine *e, uint64_t deadline_ns, bool doze)
 static void sleep_once(engine *e, patience *p, const rueda_request *until, uint64_t deadline_ns,
                        bool background)
 {
-    const bool doze = background && !p->dozed;
-    p->dozed = true;
-    atomic_store(&e->dozing, doze);
+    const bool nap = background && !p->napped;
+    p->napped = true;
+    atomic_store(&e->napping, nap);
     const uint32_t seen = control_sleep_announce(&e->control);
     const bool awake = engine_step(e) || has_mail(e) || (until != NULL && request_ended(until)) ||
                        (background && background_done(e)) || atomic_load(&e->forking) != 0;
     if (!awake) {
         atomic_fetch_add_explicit(&e->counters.sleeps, 1, memory_order_relaxed);
-        control_sleep(&e->control, seen, sleep_ns(e, deadline_ns, doze));
+        control_sleep(&e->control, seen, sleep_ns(e, deadline_ns, nap));
     }
     control_sleep_end(&e->control);
     watch_peers(e, os_now_ns());

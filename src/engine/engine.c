@@ -67,7 +67,7 @@ static rueda_status start_parts(engine *e)
     if (status == RUEDA_OK)
         status = watch_open(e);
     if (status == RUEDA_OK)
-        status = witness_start(e);
+        status = notes_start(e);
     return status == RUEDA_OK ? background_start(e) : status;
 }
 
@@ -75,7 +75,7 @@ static rueda_status start_parts(engine *e)
 static void stop_parts(engine *e, bool whole)
 {
     background_stop(e);
-    witness_stop(e);
+    notes_stop(e);
     watch_close(e);
     for (int32_t i = 0; i < e->set_limit; i++)
         sets_unmake(e, i);
@@ -169,7 +169,7 @@ static rueda_status join(engine *e, const rueda_init_options *options)
         status = boot_identify(&e->settings, transports_share_memory(&e->settings), &e->who);
     e->log.rank = (int)e->settings.rank;
     if (status == RUEDA_OK)
-        status = witness_prepare(e);
+        status = notes_prepare(e);
     if (status == RUEDA_OK) {
         e->board = board_open(&e->settings);
         status = heap_open(e->heap, (uint64_t)e->settings.heap_max, (uint32_t)e->who.rank);
@@ -242,7 +242,7 @@ void engine_stop(engine *e)
     drain(e);
     const bool whole = e->broken == RUEDA_OK;
     engine_break(e, RUEDA_ERR_SHUTDOWN, "rueda_shutdown was called while the request was pending");
-    held_end(e);
+    linger_end(e);
     leave(e, whole);
     stop_parts(e, whole);
 }
@@ -263,14 +263,14 @@ static uint64_t bytes_of(entry *const *entries, size_t count)
     return bytes;
 }
 
-/* Waking a thread costs more than a small tensor. A driver that dozes, or a background thread that
+/* Waking a thread costs more than a small tensor. A driver that naps, or a background thread that
  * naps, will look by itself: only a heap of data is worth waking it. */
 static void call_driver(engine *e, uint64_t bytes)
 {
     const bool urgent = atomic_fetch_add(&e->unseen, bytes) + bytes >= URGENT_BYTES;
     if (atomic_load(&e->driving) == 0)
         background_call(e, urgent);
-    else if (urgent || atomic_load(&e->dozing) == 0)
+    else if (urgent || atomic_load(&e->napping) == 0)
         control_notify_rank(&e->control, (uint32_t)e->who.rank);
 }
 
@@ -279,7 +279,7 @@ rueda_status engine_submit(engine *e, process_set *s, entry *const *entries,
 {
     /* before the queue has them: they may end, and be freed, any time after */
     const uint64_t bytes = bytes_of(entries, count);
-    witness_submitted(e, entries, count);
+    notes_submitted(e, entries, count);
     atomic_fetch_add(&e->outstanding, count);
     const rueda_status status = queue_submit(&s->queue, entries, names, count);
     if (status != RUEDA_OK)
@@ -315,7 +315,7 @@ rueda_status engine_set(engine *e, int32_t id, process_set **set)
     return RUEDA_OK;
 }
 
-void engine_let_go(engine *e, const process_set *set)
+void engine_release_set(engine *e, const process_set *set)
 {
     if (set != NULL)
         count_user(e, (int32_t)(set - e->sets), UINT32_MAX);

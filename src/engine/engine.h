@@ -121,7 +121,7 @@ struct engine {
     _Atomic uint32_t forking;     /* a thread is about to fork: nobody may drive */
     _Atomic(process_set *)
         called;                /* added sets with mail that the driver has not seen, see busy.c */
-    _Atomic uint32_t dozing;   /* the driver sleeps, but will look by itself very soon */
+    _Atomic uint32_t napping;  /* the driver sleeps, but will look by itself very soon */
     _Atomic uint32_t waiters;  /* threads inside engine_wait */
     _Atomic uint32_t sleepers; /* of those, asleep on `events` */
     _Atomic uint32_t events;   /* changes when requests end or the driver leaves */
@@ -139,8 +139,8 @@ struct engine {
     uint64_t *set_hashes;          /* by place, of the ranks; 0: no set */
     operation_list set_operations; /* additions and removals of sets, one after the other */
     rueda_status broken;           /* not OK: everything ends with it */
-    uint32_t held;                 /* operations that cannot end yet, see held.c */
-    uint64_t held_until_ns;        /* 0: not looked at yet */
+    uint32_t lingering;            /* operations that cannot end yet, see linger.c */
+    uint64_t linger_until_ns;      /* 0: not looked at yet */
     char broken_text[STATUS_TEXT_MAX];
     int *process_fds; /* of the other ranks of this host, to see them die; see os.h */
     watch_silence *silences;
@@ -173,9 +173,9 @@ rueda_status engine_submit(engine *e, process_set *s, entry *const *entries,
 bool engine_wait(engine *e, const rueda_request *r, uint64_t deadline_ns);
 
 /* The set if this rank is a member; ERR_ARGUMENT: unknown, ERR_STATE: not a member. On success it is
- * held: its removal waits for engine_let_go, which must come soon. */
+ * held: its removal waits for engine_release_set, which must come soon. */
 rueda_status engine_set(engine *e, int32_t id, process_set **set);
-void engine_let_go(engine *e, const process_set *set); /* NULL is allowed */
+void engine_release_set(engine *e, const process_set *set); /* NULL is allowed */
 
 /* ---- between the files of this folder ---- */
 
@@ -189,11 +189,11 @@ void engine_break_all(engine *e, rueda_status status); /* the sentence is the th
 void engine_end_waiting(engine *e, process_set *s, rueda_status status, const char *text);
 void engine_tell_waiters(engine *e);
 
-/* held.c: operations of a broken job on memory that peers can reach. */
-bool held_is_needed(const operation *o);
-bool held_release(engine *e);             /* ends those it can; true: some */
-void held_watch(engine *e, uint64_t now); /* for peers that do not let go; called now and then */
-void held_end(engine *e);                 /* all of them, at shutdown */
+/* linger.c: operations of a broken job on memory that peers can reach. */
+bool linger_is_needed(const operation *o);
+bool linger_release(engine *e);             /* ends those it can; true: some */
+void linger_watch(engine *e, uint64_t now); /* for peers that do not let go; called now and then */
+void linger_end(engine *e);                 /* all of them, at shutdown */
 
 /* fuse.c: takes the first and all later records that go with it out of the list (they become NULL) and puts
  * them into `fused`; returns how many. */
@@ -265,19 +265,19 @@ uint64_t watch_beat(engine *e);
 /* sets.c: gives memory back that large operations have left; the caller drives, nothing is in flight. */
 void sets_trim(engine *e);
 
-/* witness.c: what the timeline and the trace are told. prepare: before the ranks meet, so that the file
+/* notes.c: what the timeline and the trace are told. prepare: before the ranks meet, so that the file
  * is there for all; start: after. Any thread: timeline_start, submitted. */
-rueda_status witness_prepare(engine *e);
-rueda_status witness_start(engine *e);
-void witness_clock(engine *e); /* tells the timeline rank 0's time, if it is known */
-void witness_stop(engine *e);
-rueda_status witness_timeline_start(engine *e, const char *path, bool mark_cycles);
-void witness_submitted(const engine *e, entry *const *entries, size_t count);
-void witness_decided(engine *e, const process_set *s, const negotiation_result *result);
-void witness_running(operation *o);
-void witness_finished(engine *e, const operation *o, rueda_status status);
-void witness_waiting(engine *e, uint64_t now);
-void witness_broken(engine *e, rueda_status status);
+rueda_status notes_prepare(engine *e);
+rueda_status notes_start(engine *e);
+void notes_clock(engine *e); /* tells the timeline rank 0's time, if it is known */
+void notes_stop(engine *e);
+rueda_status notes_timeline_start(engine *e, const char *path, bool mark_cycles);
+void notes_submitted(const engine *e, entry *const *entries, size_t count);
+void notes_decided(engine *e, const process_set *s, const negotiation_result *result);
+void notes_running(operation *o);
+void notes_finished(engine *e, const operation *o, rueda_status status);
+void notes_waiting(engine *e, uint64_t now);
+void notes_broken(engine *e, rueda_status status);
 
 /* background.c */
 rueda_status background_start(engine *e);

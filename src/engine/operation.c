@@ -79,7 +79,7 @@ void engine_end_entry(engine *e, process_set *s, entry *ended, rueda_status stat
 
 void operation_finish(engine *e, operation *o, rueda_status status, const char *text)
 {
-    witness_finished(e, o, status);
+    notes_finished(e, o, status);
     if (status == RUEDA_OK) {
         note_norms(o);
         atomic_fetch_add_explicit(&e->counters.operations, o->count, memory_order_relaxed);

@@ -31,8 +31,8 @@ static void break_set(engine *e, process_set *s, rueda_status status, const char
     engine_end_waiting(e, s, status, text);
     for (int l = 0; l < LANE_COUNT; l++) {
         for (operation **link = &s->flight[l].first; *link != NULL;) {
-            if (held_is_needed(*link)) {
-                e->held++;
+            if (linger_is_needed(*link)) {
+                e->lingering++;
                 link = &(*link)->next;
             } else {
                 operation_finish(e, operation_remove(&s->flight[l], link), status, text);
@@ -48,8 +48,8 @@ void engine_break(engine *e, rueda_status status, const char *text)
         return;
     e->broken = status;
     snprintf(e->broken_text, sizeof e->broken_text, "%s", text);
-    control_let_go(&e->control, (uint32_t)e->who.rank);
-    witness_broken(e, status);
+    control_withdraw(&e->control, (uint32_t)e->who.rank);
+    notes_broken(e, status);
     operation_list *changes = &e->set_operations;
     while (changes->first != NULL)
         operation_finish(e, operation_remove(changes, &changes->first), status, e->broken_text);
@@ -105,7 +105,7 @@ static bool negotiate_set(engine *e, process_set *s)
         return true;
     }
     if (complete) {
-        witness_decided(e, s, &result);
+        notes_decided(e, s, &result);
         note_join(e, s, &result);
         launch_decided(e, s, &result);
     }
@@ -124,7 +124,7 @@ static bool run_operation(engine *e, operation *o, bool *moved)
     process_set *s = o->set;
     if (!is_first_on_channel(s, o))
         return false;
-    witness_running(o);
+    notes_running(o);
     exec_result result;
     const rueda_status status =
         exec_run(&o->exec, o->large ? STEPS_LARGE : STEPS_SMALL, &result, moved);
@@ -216,7 +216,7 @@ bool engine_step(engine *e)
     /* also when all is over here: others may count on us to pass on what they say */
     bool moved = control_pump(&e->control);
     if (e->broken != RUEDA_OK)
-        return (e->held > 0 && held_release(e)) || moved;
+        return (e->lingering > 0 && linger_release(e)) || moved;
     if (control_is_aborted(&e->control)) {
         break_as_agreed(e);
         return true;

@@ -164,16 +164,16 @@ void watch_peers(engine *e, uint64_t now)
         return;
     e->next_check_ns = now + CHECK_EVERY_NS;
     if (e->broken != RUEDA_OK) {
-        held_watch(e, now);
+        linger_watch(e, now);
         return;
     }
     if (e->transports.table->attend != NULL)
         e->transports.table->attend(e->transports.job);
     look_for_dead(e);
     look_for_silent(e, now);
-    witness_clock(e);
+    notes_clock(e);
     look_for_left(e);
-    witness_waiting(e, now);
+    notes_waiting(e, now);
     if (e->broken == RUEDA_OK)
         stall_watch(e, now);
 }

@@ -16,11 +16,12 @@ static rueda_status start(exec_op *o, const plan_step *step)
     const uint64_t count = exec_step_count(o, step, 0);
     void *out = whole_address(o, step, step->dst, count);
     const void *in = whole_address(o, step, step->a, count);
-    const bool spreads = o->bound.plan->collective == PLAN_BROADCAST;
-    const bool elsewhere = spreads && in != NULL && in != out; /* it spreads what is in `out` */
-    if (c->table->collect == NULL || out == NULL || (in == NULL && !spreads) || elsewhere)
+    const bool is_broadcast = o->bound.plan->collective == PLAN_BROADCAST;
+    const bool elsewhere =
+        is_broadcast && in != NULL && in != out; /* it is_broadcast what is in `out` */
+    if (c->table->collect == NULL || out == NULL || (in == NULL && !is_broadcast) || elsewhere)
         return status_fail(RUEDA_ERR_INTERNAL, "a plan hands on what the transport cannot take");
-    return c->table->collect(c, &(transport_collective){.spreads = spreads,
+    return c->table->collect(c, &(transport_collective){.is_broadcast = is_broadcast,
                                                         .in = in == out ? NULL : in,
                                                         .out = out,
                                                         .count = count,

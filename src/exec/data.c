@@ -263,7 +263,8 @@ static double coefficient(double product, double norm, double counted, double al
 /* Sums over the joined block in rank order: the same bits on all its ranks. */
 static void weigh_tensor(exec_op *o, const plan_step *step, uint32_t tensor)
 {
-    const uint16_t first = step->a.rank, upper = step->b.rank, end = (uint16_t)(first + step->lag);
+    const uint16_t first = step->a.rank, upper = step->b.rank,
+                   end = (uint16_t)(first + step->ranks);
     double ab = 0, aa = 0, bb = 0;
     for (uint16_t r = first; r < end; r++) {
         const double *sums = exec_sums(o, r, step->a.index, tensor);

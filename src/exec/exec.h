@@ -141,7 +141,7 @@ void exec_start_sums(exec_op *o, uint32_t parity);
 uint32_t exec_next_step(const exec_op *o);
 void exec_weigh(exec_op *o, const plan_step *step);
 
-/* traced.c, for operations with a trace: a tick is done, and o->tick counts the next one; all are done;
+/* trace_ticks.c, for operations with a trace: a tick is done, and o->tick counts the next one; all are done;
  * o->step has been tried in vain, or has failed. */
 bool exec_trace_wants_ticks(const exec_op *o);
 void exec_trace_tick(const exec_op *o);

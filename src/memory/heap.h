@@ -43,7 +43,7 @@ typedef struct heap {
     }
 
 /* A job begins: makes a heap of `bytes`, or takes the one that is there, however large it was made. `rank`
- * spreads the ranks' blocks over the caches. ERR_SYSTEM, ERR_MEMORY: there is none. */
+ * is_broadcast the ranks' blocks over the caches. ERR_SYSTEM, ERR_MEMORY: there is none. */
 rueda_status heap_open(heap *h, uint64_t bytes, uint32_t rank);
 /* The job has ended, or did not begin: what is in use stays. */
 void heap_leave(heap *h);

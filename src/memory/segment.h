@@ -89,13 +89,13 @@ typedef struct segment_rank {
     _Alignas(OS_CACHE_LINE) _Atomic uint32_t work;  /* the rank's background thread sleeps on it */
     _Alignas(OS_CACHE_LINE) _Atomic uint32_t state; /* segment_state */
     int32_t pid;
-    uint64_t process_space;    /* in which the number is valid */
-    _Atomic uint64_t beats;    /* grows while the rank lives and runs */
-    _Atomic uint32_t let_go;   /* it touches no memory of others any more */
-    uint32_t departure;        /* when it has left: how many had by then, with it */
-    os_cpus cpus;              /* where it may run */
-    segment_abort abort;       /* complete when the header names the rank */
-    segment_question question; /* the rank's last */
+    uint64_t process_space;     /* in which the number is valid */
+    _Atomic uint64_t beats;     /* grows while the rank lives and runs */
+    _Atomic uint32_t withdrawn; /* it touches no memory of others any more */
+    uint32_t departure;         /* when it has left: how many had by then, with it */
+    os_cpus cpus;               /* where it may run */
+    segment_abort abort;        /* complete when the header names the rank */
+    segment_question question;  /* the rank's last */
     config settings;
 } segment_rank;
 
@@ -147,7 +147,7 @@ typedef struct segment {
     uint64_t sums_offset, addresses_offset, slots_offset; /* within a channel */
     uint64_t rings_offset;                                /* within a channel */
     uint8_t *committed;  /* by this rank: for each set its news, then its channels */
-    segment_heap *heaps;                                  /* by rank; NULL: none can be reached */
+    segment_heap *heaps; /* by rank; NULL: none can be reached */
 } segment;
 
 /* Makes the segment of a new generation, sized by the settings. */

@@ -71,7 +71,7 @@ static void *writer_main(void *argument)
 {
     timeline *t = argument;
     uint64_t flush_at = os_now_ns() + TIMELINE_FLUSH_NS;
-    os_step_back();
+    os_lower_priority();
     for (;;) {
         const uint32_t seen = atomic_load(&t->wake);
         const bool last = atomic_load(&t->stopping) != 0;

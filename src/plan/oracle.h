@@ -291,7 +291,7 @@ static inline uint64_t oracle_pair(double lower, double upper)
 
 static inline void oracle_weigh_tensor(oracle *o, unsigned r, const plan_step *s, unsigned t)
 {
-    const unsigned first = s->a.rank, middle = s->b.rank, end = first + s->lag;
+    const unsigned first = s->a.rank, middle = s->b.rank, end = first + s->ranks;
     oracle_rank *x = &o->ranks[r];
     oracle_sums all = {0};
     for (unsigned q = first; q < end; q++) {
@@ -400,14 +400,14 @@ static inline bool oracle_fence(oracle *o, unsigned r)
 static inline void oracle_collect_all(oracle *o)
 {
     const plan *p = o->team->plans[0];
-    const bool spreads = p->collective == PLAN_BROADCAST;
+    const bool is_broadcast = p->collective == PLAN_BROADCAST;
     for (unsigned r = 0; r < o->team->ranks; r++)
         if (o->ranks[r].collective == NULL || o->ranks[r].collected)
             return;
     for (uint32_t i = 0; i < o->pieces; i++) {
-        unsigned giver = spreads ? p->layout.root : 0;
+        unsigned giver = is_broadcast ? p->layout.root : 0;
         number sum = *oracle_at(o, giver, &o->ranks[giver].collective->a, i);
-        for (unsigned r = 1; r < o->team->ranks && !spreads; r++)
+        for (unsigned r = 1; r < o->team->ranks && !is_broadcast; r++)
             sum = oracle_reduce(sum, *oracle_at(o, r, &o->ranks[r].collective->a, i));
         for (unsigned r = 0; r < o->team->ranks; r++)
             *oracle_at(o, r, &o->ranks[r].collective->dst, i) = sum;

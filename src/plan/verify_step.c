@@ -170,10 +170,10 @@ void verify_deliver(verifier *v, const transfer *from, const transfer *to, uint3
 static value collected(verifier *v, uint32_t piece)
 {
     const plan_layout *layout = &v->first->layout;
-    const bool spreads = v->first->collective == PLAN_BROADCAST;
-    const unsigned giver = spreads ? layout->root : 0;
+    const bool is_broadcast = v->first->collective == PLAN_BROADCAST;
+    const unsigned giver = is_broadcast ? layout->root : 0;
     value sum = peek(v, &v->actors[giver], &v->actors[giver].collective->a, piece);
-    for (unsigned r = 1; r < v->ranks && !spreads; r++)
+    for (unsigned r = 1; r < v->ranks && !is_broadcast; r++)
         sum = join(v, &v->actors[r], SHAPE_REDUCED, sum,
                    peek(v, &v->actors[r], &v->actors[r].collective->a, piece));
     return sum;
@@ -241,7 +241,7 @@ static const sums *read_sums(verifier *v, actor *x, unsigned rank, uint32_t pari
  * exactly once. */
 static bool weighs_all(verifier *v, actor *x, const plan_step *step)
 {
-    unsigned first = step->a.rank, end = first + step->lag;
+    unsigned first = step->a.rank, end = first + step->ranks;
     size_t bits = (size_t)v->in_chunks * v->pieces, counted = 0;
     bool good = true;
     x->lower = read_sums(v, x, first, step->a.index)->lower;
@@ -273,7 +273,7 @@ static uint32_t leaves_below(verifier *v, actor *x, plan_operand first, unsigned
 
 static void weigh(verifier *v, actor *x, const plan_step *step)
 {
-    unsigned middle = step->b.rank, end = (unsigned)step->a.rank + step->lag;
+    unsigned middle = step->b.rank, end = (unsigned)step->a.rank + step->ranks;
     bool good = weighs_all(v, x, step);
     uint32_t lower = leaves_below(v, x, step->a, middle - step->a.rank, x->lower);
     uint32_t upper = leaves_below(v, x, step->b, end - middle, x->upper);

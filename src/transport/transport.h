@@ -41,7 +41,7 @@ typedef struct transport_peer {
 
 /* A whole collective. `in` NULL: `out` holds the input, too. */
 typedef struct transport_collective {
-    bool spreads; /* a broadcast of `root`'s `out`; else an allreduce */
+    bool is_broadcast; /* a broadcast of `root`'s `out`; else an allreduce */
     const void *in;
     void *out;
     uint64_t count; /* elements */

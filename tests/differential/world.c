@@ -154,8 +154,8 @@ static void collect_all(world *w)
     const transport_collective *root = w->rank[first->root].collective;
     for (uint64_t i = 0; i < first->count; i++) {
         const uint64_t *given = first->in != NULL ? first->in : first->out;
-        number sum = {0, first->spreads ? ((const uint64_t *)root->out)[i] : given[i]};
-        for (unsigned r = 1; r < w->size && !first->spreads; r++) {
+        number sum = {0, first->is_broadcast ? ((const uint64_t *)root->out)[i] : given[i]};
+        for (unsigned r = 1; r < w->size && !first->is_broadcast; r++) {
             const transport_collective *c = w->rank[r].collective;
             given = c->in != NULL ? c->in : c->out;
             sum = oracle_reduce(sum, (number){0, given[i]});

@@ -453,7 +453,7 @@ static void run_collectives(int rank, int size, const void *argument)
                            .in = in, .out = out, .count = 3, .dtype = RUEDA_I64, .op = KERNEL_SUM});
         const int64_t sum = size * (size - 1) / 2;
         CHECK(out[0] == sum && out[1] == 2 * sum && out[2] == 7 * size);
-        run_collective(&s, &(transport_collective){.spreads = true,
+        run_collective(&s, &(transport_collective){.is_broadcast = true,
                                                    .out = in,
                                                    .count = 3,
                                                    .dtype = RUEDA_I64,

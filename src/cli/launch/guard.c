@@ -13,7 +13,7 @@
 #define FORGET ((pid_t)-1)
 
 /* Holds nothing of the launcher's open: a reader of its output must see the end. */
-static void let_go(int pipe_fd)
+static void close_the_rest(int pipe_fd)
 {
     const int null = open("/dev/null", O_RDWR);
     for (int fd = 0; fd <= 2; fd++)
@@ -31,7 +31,7 @@ static _Noreturn void guard_main(int pipe_fd, pid_t *groups)
 {
     setsid();
     prctl(PR_SET_NAME, "rueda-guard");
-    let_go(pipe_fd);
+    close_the_rest(pipe_fd);
     int count = 0;
     pid_t group;
     while (read(pipe_fd, &group, sizeof group) == sizeof group) {

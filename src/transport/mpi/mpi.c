@@ -353,11 +353,12 @@ static rueda_status mpi_collect(transport_channel *channel, const transport_coll
     mpi_channel *c = (mpi_channel *)channel;
     const mpi_job *j = c->job;
     const bool started =
-        what->spreads ? j->plugin->spread(j->world, c->number, what->out,
-                                          what->count * rueda_dtype_bytes(what->dtype),
-                                          rank_of(c, what->root), &c->collective)
-                      : j->plugin->allreduce(j->world, c->number, what->in, what->out, what->count,
-                                             what->dtype, (int)what->op, &c->collective);
+        what->is_broadcast
+            ? j->plugin->spread(j->world, c->number, what->out,
+                                what->count * rueda_dtype_bytes(what->dtype),
+                                rank_of(c, what->root), &c->collective)
+            : j->plugin->allreduce(j->world, c->number, what->in, what->out, what->count,
+                                   what->dtype, (int)what->op, &c->collective);
     return started ? RUEDA_OK : fail_collective();
 }
 

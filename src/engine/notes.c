@@ -1,4 +1,4 @@
-/* witness.c: what the engine tells the timeline and the trace. Every call returns at once where neither is
+/* notes.c: what the engine tells the timeline and the trace. Every call returns at once where neither is
  * wanted, and costs a branch. All but the first are the driver's. */
 #include "engine/engine.h"
 
@@ -71,7 +71,7 @@ static void path_from_start(const engine *e, char *path, size_t room)
                  (unsigned long long)e->generation);
 }
 
-rueda_status witness_prepare(engine *e)
+rueda_status notes_prepare(engine *e)
 {
     char path[TIMELINE_PATH_MAX], reason[STATUS_TEXT_MAX];
     timeline_init(&e->timeline, e->who.rank, &e->log);
@@ -88,7 +88,7 @@ rueda_status witness_prepare(engine *e)
     return status_fail(RUEDA_ERR_CONFIG, "RUEDA_TIMELINE=%.200s: %.250s", path, reason);
 }
 
-rueda_status witness_start(engine *e)
+rueda_status notes_start(engine *e)
 {
     rueda_status status = trace_init(&e->trace, (uint64_t)e->settings.trace, e->generation);
     if (status != RUEDA_OK || !is_wanted_from_start(e) || !writes_timeline(e))
@@ -100,23 +100,23 @@ rueda_status witness_start(engine *e)
     return timeline_start(&e->timeline, &options);
 }
 
-void witness_clock(engine *e)
+void notes_clock(engine *e)
 {
     int64_t offset_ns;
     if (e->control.network != NULL && network_clock_offset(e->control.network, &offset_ns))
         timeline_set_offset(&e->timeline, offset_ns);
 }
 
-void witness_stop(engine *e)
+void notes_stop(engine *e)
 {
-    witness_clock(e);
+    notes_clock(e);
     if (timeline_stop(&e->timeline) != RUEDA_OK)
         board_note_lost_timeline(e->board, e->who.rank); /* the log has said why */
     timeline_fini(&e->timeline);
     trace_fini(&e->trace);
 }
 
-rueda_status witness_timeline_start(engine *e, const char *path, bool mark_cycles)
+rueda_status notes_timeline_start(engine *e, const char *path, bool mark_cycles)
 {
     if (!writes_timeline(e))
         return RUEDA_OK;
@@ -128,7 +128,7 @@ rueda_status witness_timeline_start(engine *e, const char *path, bool mark_cycle
 
 /* ---- What happens ---------------------------------------------------------------------------- */
 
-void witness_submitted(const engine *e, entry *const *entries, size_t count)
+void notes_submitted(const engine *e, entry *const *entries, size_t count)
 {
     if (!timeline_is_on(&e->timeline))
         return;
@@ -147,7 +147,7 @@ static void tell_negotiated(engine *e, const process_set *s, record *r, const en
                         s->size);
 }
 
-void witness_decided(engine *e, const process_set *s, const negotiation_result *result)
+void notes_decided(engine *e, const process_set *s, const negotiation_result *result)
 {
     e->decided_ns = 0;
     if (!timeline_is_on(&e->timeline))
@@ -164,7 +164,7 @@ void witness_decided(engine *e, const process_set *s, const negotiation_result *
 }
 
 /* Mostly it can begin as soon as it is decided: that needs no second look at the clock. */
-void witness_running(operation *o)
+void notes_running(operation *o)
 {
     if (o->decided_ns != 0 && !o->exec.entered)
         o->began_ns = o->began_ns == 0 ? o->decided_ns : os_now_ns();
@@ -175,7 +175,7 @@ static const char *engine_name(const operation *o)
     return o->exec.bound.channel->table->name;
 }
 
-void witness_finished(engine *e, const operation *o, rueda_status status)
+void notes_finished(engine *e, const operation *o, rueda_status status)
 {
     if (o->decided_ns == 0 || !timeline_is_on(&e->timeline))
         return;
@@ -211,7 +211,7 @@ static void tell_waiting(engine *e, process_set *s, uint64_t before)
     pthread_mutex_unlock(&s->queue.lock);
 }
 
-void witness_waiting(engine *e, uint64_t now)
+void notes_waiting(engine *e, uint64_t now)
 {
     if (!timeline_is_on(&e->timeline) || now < e->next_waiting_ns)
         return;
@@ -231,7 +231,7 @@ static void tell_where_it_waits(const operation_list *list)
     }
 }
 
-void witness_broken(engine *e, rueda_status status)
+void notes_broken(engine *e, rueda_status status)
 {
     const bool by_fault = status == RUEDA_ERR_PEER || status == RUEDA_ERR_STALLED ||
                           status == RUEDA_ERR_TIMEOUT || status == RUEDA_ERR_INTERNAL;

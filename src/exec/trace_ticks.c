@@ -1,4 +1,4 @@
-/* traced.c: what exec tells the trace. */
+/* trace_ticks.c: what exec tells the trace. */
 #include "exec/exec.h"
 
 _Static_assert(PLAN_KIND_COUNT <= 1 << TRACE_NAME_BITS, "a record has room for it");

@@ -1,4 +1,4 @@
-/* held.c: in a broken job, operations on memory that peers can reach end only when no peer can touch it
+/* linger.c: in a broken job, operations on memory that peers can reach end only when no peer can touch it
  * any more: a request that has ended gives its memory back to the caller.
  *
  * A rank that knows of the end touches no memory of others from then on, and says so at once
@@ -12,7 +12,7 @@
 #define HELD_LIMIT_NS UINT64_C(1000000000)
 
 /* Before an operation has begun here, peers do not know our addresses. */
-bool held_is_needed(const operation *o)
+bool linger_is_needed(const operation *o)
 {
     const plan *p = o->exec.bound.plan;
     return o->exec.entered && (p->reached_in || p->reached_out);
@@ -21,7 +21,7 @@ bool held_is_needed(const operation *o)
 static bool is_free(const engine *e, const operation *o)
 {
     for (uint16_t i = 0; i < o->set->size; i++) {
-        if (i != o->set->index && !control_has_let_go(&e->control, o->set->ranks[i]))
+        if (i != o->set->index && !control_has_withdrawn(&e->control, o->set->ranks[i]))
             return false;
     }
     return true;
@@ -30,7 +30,7 @@ static bool is_free(const engine *e, const operation *o)
 /* Those that are free, or all. */
 static bool end_some(engine *e, bool all)
 {
-    const uint32_t before = e->held;
+    const uint32_t before = e->lingering;
     for (int32_t i = 0; i < e->set_limit; i++) {
         for (int l = 0; l < LANE_COUNT; l++) {
             operation_list *list = &e->sets[i].flight[l];
@@ -40,14 +40,14 @@ static bool end_some(engine *e, bool all)
                     continue;
                 }
                 operation_finish(e, operation_remove(list, link), e->broken, e->broken_text);
-                e->held--;
+                e->lingering--;
             }
         }
     }
-    return e->held < before;
+    return e->lingering < before;
 }
 
-bool held_release(engine *e)
+bool linger_release(engine *e)
 {
     return end_some(e, false);
 }
@@ -106,30 +106,30 @@ static void lose_patience(engine *e)
         "requests on memory of rueda_alloc stay pending until all ranks of this host have gone: "
         "%s",
         status_text());
-    e->held_until_ns = UINT64_MAX;
+    e->linger_until_ns = UINT64_MAX;
 }
 
-void held_watch(engine *e, uint64_t now)
+void linger_watch(engine *e, uint64_t now)
 {
-    if (e->held == 0)
+    if (e->lingering == 0)
         return;
-    if (e->held_until_ns == 0)
-        e->held_until_ns = now + HELD_LIMIT_NS;
+    if (e->linger_until_ns == 0)
+        e->linger_until_ns = now + HELD_LIMIT_NS;
     for (int r = 0; r < e->who.size; r++) {
         if (os_process_dead(e->process_fds[r]))
-            control_let_go(&e->control, (uint32_t)r);
+            control_withdraw(&e->control, (uint32_t)r);
     }
-    if (!held_release(e) && now >= e->held_until_ns)
+    if (!linger_release(e) && now >= e->linger_until_ns)
         lose_patience(e);
 }
 
 /* The memory stays its users', and the job that goes may be followed by another: peers get the same time to let
  * go of it as ever. */
-void held_end(engine *e)
+void linger_end(engine *e)
 {
-    for (uint64_t now; e->held > 0 && e->held_until_ns != UINT64_MAX; os_yield()) {
+    for (uint64_t now; e->lingering > 0 && e->linger_until_ns != UINT64_MAX; os_yield()) {
         now = os_now_ns();
-        held_watch(e, now);
+        linger_watch(e, now);
     }
     end_some(e, true);
 }
