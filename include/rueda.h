@@ -62,9 +62,9 @@ extern "C" {
 
 /* ---- Limits ---------------------------------------------------------------------------------- */
 
-#define RUEDA_MAX_NAME 255 /* bytes of a tensor's name, without the terminating zero */
-#define RUEDA_MAX_DIMS 16  /* dimensions of a tensor */
-#define RUEDA_MAX_SETS 32  /* process sets alive at one time, the global one included */
+#define RUEDA_MAX_NAME 255  /* bytes of a tensor's name, without the terminating zero */
+#define RUEDA_MAX_DIMS 16   /* dimensions of a tensor */
+#define RUEDA_MAX_SETS 1024 /* process sets alive at one time, the global one included */
 
 /* ---- Status ---------------------------------------------------------------------------------- */
 
@@ -203,7 +203,7 @@ typedef struct rueda_options {
     rueda_op op;           /* allreduce, reduce, reducescatter */
     double prescale;       /* each input is multiplied by it first */
     double postscale;      /* the result is multiplied by it */
-    int32_t process_set;   /* RUEDA_GLOBAL_SET or what rueda_add_process_set gave */
+    int32_t process_set;   /* RUEDA_GLOBAL_SET or what rueda_process_set_add gave */
     int32_t root;          /* broadcast, reduce, gather, scatter: a *global* rank of the set */
     int32_t priority;      /* larger goes first; front ends give the first layers the largest */
     const int64_t *splits; /* alltoall, scatter: rows for each rank of the set; NULL: even */
@@ -264,21 +264,22 @@ RUEDA_API int rueda_is_homogeneous(void); /* 1: the same number of ranks on ever
 
 /* Makes a set of global ranks; sorted, without repetition. Every rank of the *job* must call it
  * with the same list, in any order with other operations; blocks until all have. ERR_ARGUMENT: a
- * rank is out of range or repeated, or the set exists already. ERR_MEMORY: RUEDA_MAX_SETS.
+ * rank is out of range or repeated, or the set exists already. ERR_MEMORY: there are RUEDA_MAX_SETS. A set
+ * that is not used costs a few KiB and no time; its id is one that no other set has now.
  * ERR_INTERRUPTED: nobody waits for it any more, but it is made all the same when all have called. */
-RUEDA_API rueda_status rueda_add_process_set(const int32_t *ranks, int32_t count, int32_t *set);
+RUEDA_API rueda_status rueda_process_set_add(const int32_t *ranks, int32_t count, int32_t *set);
 
 /* Ends a set on every rank of the job (all must call it). Its pending requests end with
  * ERR_SHUTDOWN. ERR_ARGUMENT: the set is the global one or unknown. */
-RUEDA_API rueda_status rueda_remove_process_set(int32_t set);
+RUEDA_API rueda_status rueda_process_set_remove(int32_t set);
 
 /* Size of a set, and the caller's index in it; -1 if the set is unknown, or (rank) if the caller
  * is not in it. */
-RUEDA_API int rueda_set_size(int32_t set);
-RUEDA_API int rueda_set_rank(int32_t set);
+RUEDA_API int rueda_process_set_size(int32_t set);
+RUEDA_API int rueda_process_set_rank(int32_t set);
 
 /* Copies up to `capacity` global ranks of the set into `ranks`; returns its size, or -1. */
-RUEDA_API int rueda_set_ranks(int32_t set, int32_t *ranks, int32_t capacity);
+RUEDA_API int rueda_process_set_ranks(int32_t set, int32_t *ranks, int32_t capacity);
 
 /* ---- Operations ------------------------------------------------------------------------------ */
 
@@ -424,8 +425,8 @@ RUEDA_API void rueda_output_free(rueda_output *output);
 
 /* Memory that the other ranks of this host can reach: tensors in it are combined where they lie.
  * Aligned to 64 bytes, zeroed. NULL: not initialised, or RUEDA_HEAP_MAX is used up. Given back by
- * rueda_free. What still is in use at rueda_shutdown stays valid as ordinary memory of this process. A
- * forked child sees it, too. */
+ * rueda_free, at any time. It is this process's, not the job's: what is in use at rueda_shutdown stays, counts, and is
+ * within reach of the other ranks again after the next rueda_init. A forked child sees it, too. */
 RUEDA_API void *rueda_alloc(size_t bytes);
 RUEDA_API void rueda_free(void *memory); /* NULL is allowed */
 

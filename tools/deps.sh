@@ -76,6 +76,7 @@ if [ "${1:-}" = test ]; then
     want abigail-tools abidiff --version
     # The format check is skipped where only this is missing.
     want clang-format clang-format --version
+    want clang-tidy clang-tidy --version
     # Fuzzers are skipped without these, and not every system calls them so.
     [ "$(id -u)" != 0 ] || fuzzing || optional="clang libclang-rt-dev"
 fi

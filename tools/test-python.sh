@@ -11,4 +11,5 @@ case $python in /*) ;; *) python=$PWD/$python ;; esac
 case " $*" in *" tests/"*) ;; *) set -- tests/python "$@" ;; esac
 PYTHON=$python tools/wheel.sh
 $python -m pip install -q --no-deps --force-reinstall dist/rueda-[0-9]*.whl dist/rueda_horovod-*.whl
-exec $python -m pytest --timeout 600 --durations 10 "$@"
+# Two files at a time: their jobs wait for each other more than they compute.
+exec $python -m pytest --timeout 600 --durations 10 -n 2 --dist loadfile "$@"

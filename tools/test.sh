@@ -4,6 +4,8 @@
 set -u
 cd "$(dirname "$0")/.."
 tools/deps.sh test || exit 1
+tools/deps.sh wheel && tools/python-env.sh >/dev/null 2>&1 & # mostly fetched: the other steps need not wait for it
+environment=$!
 
 jobs=$((2 * $(nproc))) # tests count processors in halves, see cmake/RuedaTests.cmake
 summary=
@@ -40,6 +42,11 @@ threads() {
     BUILD_TARGET=threads_tests tools/build.sh tsan && fixed_addresses ctest --preset tsan -j "$jobs"
 }
 
+python_tests() { # test-python.sh tells what is wrong with an environment that could not be made
+    wait "$environment"
+    tools/test-python.sh "$@"
+}
+
 # The oldest TensorFlow with Keras 3; torch is not needed there.
 older_tensorflow() {
     TEST_VENV=build/venv-tf2.16 TEST_TENSORFLOW='tensorflow-cpu==2.16.*' TEST_TORCH='# no torch' \
@@ -49,15 +56,17 @@ older_tensorflow() {
 
 if [ "${1:-}" = long ]; then
     step "long tests, release" suite release long
-    step "Python, long tests" tools/test-python.sh -m long
+    step "Python, long tests" python_tests -m long
     step "Python, TensorFlow 2.16" older_tensorflow
     step "programs built with the last release still run" tools/abi.sh
+    step "clang-tidy, with the analyzer" tools/lint.sh
 else
     step "all tests, release" suite release
     step "all tests, AddressSanitizer and UndefinedBehaviorSanitizer" suite asan
     step "threaded tests, ThreadSanitizer" threads
-    step "Python" tools/test-python.sh
+    step "Python" python_tests
     step "format" tools/format.sh --check
+    step "clang-tidy" tools/lint.sh quick
     step "docs/configuration.md is current" tools/docs.sh check
 fi
 

@@ -208,7 +208,7 @@ static PyObject *py_transport(PyObject *module, PyObject *unused)
 
 /* ---- Process sets ------------------------------------------------------------------------------- */
 
-static PyObject *py_add_process_set(PyObject *module, PyObject *list)
+static PyObject *py_process_set_add(PyObject *module, PyObject *list)
 {
     native *state = native_state(module);
     int32_t count, set = -1;
@@ -217,13 +217,13 @@ static PyObject *py_add_process_set(PyObject *module, PyObject *list)
     if (ranks == NULL || !native_open(state))
         return PyMem_Free(ranks), NULL;
     Py_BEGIN_ALLOW_THREADS
-    status = rueda_add_process_set(ranks, count, &set);
+    status = rueda_process_set_add(ranks, count, &set);
     Py_END_ALLOW_THREADS
     PyMem_Free(ranks);
     return status == RUEDA_OK ? PyLong_FromLong(set) : native_raise(state, status);
 }
 
-static PyObject *py_remove_process_set(PyObject *module, PyObject *set)
+static PyObject *py_process_set_remove(PyObject *module, PyObject *set)
 {
     native *state = native_state(module);
     const int32_t id = (int32_t)PyLong_AsLong(set);
@@ -231,36 +231,36 @@ static PyObject *py_remove_process_set(PyObject *module, PyObject *set)
     if (PyErr_Occurred() || !native_open(state))
         return NULL;
     Py_BEGIN_ALLOW_THREADS
-    status = rueda_remove_process_set(id);
+    status = rueda_process_set_remove(id);
     Py_END_ALLOW_THREADS
     if (status != RUEDA_OK)
         return native_raise(state, status);
     Py_RETURN_NONE;
 }
 
-static PyObject *py_set_size(PyObject *module, PyObject *set)
+static PyObject *py_process_set_size(PyObject *module, PyObject *set)
 {
     (void)module;
-    return PyLong_FromLong(rueda_set_size((int32_t)PyLong_AsLong(set)));
+    return PyLong_FromLong(rueda_process_set_size((int32_t)PyLong_AsLong(set)));
 }
 
-static PyObject *py_set_rank(PyObject *module, PyObject *set)
+static PyObject *py_process_set_rank(PyObject *module, PyObject *set)
 {
     (void)module;
-    return PyLong_FromLong(rueda_set_rank((int32_t)PyLong_AsLong(set)));
+    return PyLong_FromLong(rueda_process_set_rank((int32_t)PyLong_AsLong(set)));
 }
 
-static PyObject *py_set_ranks(PyObject *module, PyObject *set)
+static PyObject *py_process_set_ranks(PyObject *module, PyObject *set)
 {
     const int32_t id = (int32_t)PyLong_AsLong(set);
-    const int size = rueda_set_size(id);
+    const int size = rueda_process_set_size(id);
     (void)module;
     if (size < 0)
         return PyErr_Occurred() ? NULL : PyList_New(0);
     int32_t *ranks = new_array(size, sizeof *ranks);
     if (ranks == NULL)
         return NULL;
-    rueda_set_ranks(id, ranks, size);
+    rueda_process_set_ranks(id, ranks, size);
     PyObject *list = PyList_New(size);
     for (int i = 0; i < size && list != NULL; i++) {
         PyObject *rank = PyLong_FromLong(ranks[i]);
@@ -493,11 +493,11 @@ static PyMethodDef functions[] = {
     {"count_join", py_count_join, METH_NOARGS, "A join has ended."},
     {"version", py_version, METH_NOARGS, NULL},
     {"transport", py_transport, METH_NOARGS, NULL},
-    {"add_process_set", py_add_process_set, METH_O, "add_process_set(ranks) -> id; blocks"},
-    {"remove_process_set", py_remove_process_set, METH_O, "remove_process_set(id); blocks"},
-    {"set_size", py_set_size, METH_O, NULL},
-    {"set_rank", py_set_rank, METH_O, NULL},
-    {"set_ranks", py_set_ranks, METH_O, NULL},
+    {"process_set_add", py_process_set_add, METH_O, "process_set_add(ranks) -> id; blocks"},
+    {"process_set_remove", py_process_set_remove, METH_O, "process_set_remove(id); blocks"},
+    {"process_set_size", py_process_set_size, METH_O, NULL},
+    {"process_set_rank", py_process_set_rank, METH_O, NULL},
+    {"process_set_ranks", py_process_set_ranks, METH_O, NULL},
     {"submit", FAST(py_submit), METH_FASTCALL,
      "submit(operation, tensor, output, name, op, prescale, postscale, set, priority, root, splits) -> Request"},
     {"submit_group", FAST(py_submit_group), METH_FASTCALL,

@@ -165,7 +165,8 @@ static rueda_status hand_over(const start *s, const rueda_options *options,
 /* Who asks for a set without being in it gave a wrong argument; the job itself is in order. */
 static bool is_outside(const rueda_options *options)
 {
-    return rueda_set_size(options->process_set) > 0 && rueda_set_rank(options->process_set) < 0;
+    return rueda_process_set_size(options->process_set) > 0 &&
+           rueda_process_set_rank(options->process_set) < 0;
 }
 
 static void submit(const start *s, const rueda_options *options, pending *p)
@@ -240,7 +241,7 @@ void compute_start_sized(void *kernel, TF_OpKernelContext *context)
     tf.GetInput(context, 1, &splits, status);
     tf.DeleteStatus(status);
     const size_t count = splits == NULL ? 0 : tf.TensorByteSize(splits) / sizeof(int64_t);
-    if (count > 0 && count != (size_t)rueda_set_size(s->options.process_set)) {
+    if (count > 0 && count != (size_t)rueda_process_set_size(s->options.process_set)) {
         pending_fail(p, RUEDA_ERR_ARGUMENT,
                      "alltoall: there must be one split for each rank of the set");
     } else {

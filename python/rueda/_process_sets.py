@@ -57,7 +57,7 @@ class ProcessSet:
     def ranks(self) -> List[int]:
         """Global ranks of the set."""
         if self.process_set_id is not None and _native.is_initialized():
-            return _native.set_ranks(self.process_set_id)
+            return _native.process_set_ranks(self.process_set_id)
         return list(self._ranks)
 
     def _require_id(self) -> int:
@@ -71,19 +71,19 @@ class ProcessSet:
 
     def included(self) -> bool:
         """Whether we are in it."""
-        return _native.set_rank(self._require_id()) >= 0
+        return _native.process_set_rank(self._require_id()) >= 0
 
     def size(self) -> int:
         """Number of its ranks. None, like :meth:`rank`, while the set is not part of the job."""
         if self.process_set_id is None:
             return None  # type: ignore[return-value]
-        return _native.set_size(self._require_id())
+        return _native.process_set_size(self._require_id())
 
     def rank(self) -> int:
         """Our index in it, -1 if we are not."""
         if self.process_set_id is None:
             return None  # type: ignore[return-value]
-        return _native.set_rank(self._require_id())
+        return _native.process_set_rank(self._require_id())
 
     def __str__(self) -> str:
         return f"ProcessSet(process_set_id={self.process_set_id}, ranks={self.ranks}, mpi_comm={self.mpi_comm})"
@@ -147,7 +147,7 @@ def add_process_set(process_set: Union[ProcessSet, Sequence[int]]) -> ProcessSet
         process_set = ProcessSet(process_set)
     if process_set.process_set_id is not None:
         raise ValueError(f"{process_set} is part of the job already")
-    process_set.process_set_id = _native.add_process_set(process_set.ranks)
+    process_set.process_set_id = _native.process_set_add(process_set.ranks)
     _added.append(process_set)
     return process_set
 
@@ -155,10 +155,10 @@ def add_process_set(process_set: Union[ProcessSet, Sequence[int]]) -> ProcessSet
 def remove_process_set(process_set: ProcessSet) -> bool:
     """Ends a set on every rank of the job (all must call it). False: it is the global one, or unknown."""
     number = process_set.process_set_id
-    if number is None or number == 0 or _native.set_size(number) < 0:
+    if number is None or number == 0 or _native.process_set_size(number) < 0:
         return False
     process_set._ranks = process_set.ranks
-    _native.remove_process_set(number)
+    _native.process_set_remove(number)
     process_set.process_set_id = None
     _added[:] = [each for each in _added if each is not process_set]
     return True

@@ -102,8 +102,8 @@ rueda_status call_check_taker(const collective_call *c, rueda_request *const *re
 
 static bool is_mapped(engine *e, const entry *own, uint64_t bytes)
 {
-    return bytes > 0 && heap_contains(&e->heap, own->in, bytes) && own->out != NULL &&
-           heap_contains(&e->heap, own->out, bytes);
+    return bytes > 0 && heap_contains(e->heap, own->in, bytes) && own->out != NULL &&
+           heap_contains(e->heap, own->out, bytes);
 }
 
 entry *call_entry(const collective_call *c, signature_kind kind)
@@ -157,7 +157,7 @@ rueda_status call_submit(const collective_call *c, entry **entries, const char *
         *request = r;
         return RUEDA_OK;
     }
-    status = rueda_wait(r, -1);
+    status = context_wait(c->here, r, -1);
     rueda_request_free(r);
     return status;
 }
@@ -168,11 +168,13 @@ rueda_status call_abandon(const collective_call *c, rueda_status status)
     return status;
 }
 
-rueda_status call_begin(collective_call *c, const char *function, const rueda_options *options)
+rueda_status call_begin(collective_call *c, const context *here, const char *function,
+                        const rueda_options *options)
 {
     c->function = function;
     c->set = NULL;
-    c->engine = context_engine(function);
+    c->here = here;
+    c->engine = context_engine(here, function);
     if (c->engine == NULL)
         return RUEDA_ERR_STATE;
     if (options == NULL)
@@ -198,10 +200,10 @@ rueda_status call_hold_set(collective_call *c)
     return engine_set(c->engine, c->options.process_set, &c->set);
 }
 
-rueda_status call_read(collective_call *c, const char *function, const rueda_tensor *tensor,
-                       const rueda_options *options)
+rueda_status call_read(collective_call *c, const context *here, const char *function,
+                       const rueda_tensor *tensor, const rueda_options *options)
 {
-    rueda_status status = call_begin(c, function, options);
+    rueda_status status = call_begin(c, here, function, options);
     if (status == RUEDA_OK)
         status = call_read_tensor(c, tensor);
     if (status == RUEDA_OK)

@@ -11,13 +11,22 @@
 
 extern const struct_kind call_tensor_kind;
 
+/* The collective of rueda.h of that name: the one of a context, for the process's. */
+#define CALL_PUBLIC(name)                                                                          \
+    rueda_status rueda_##name(const rueda_tensor *tensor, const rueda_options *options,            \
+                              rueda_request **request)                                             \
+    {                                                                                              \
+        return context_##name(context_of_process(), tensor, options, request);                     \
+    }
+
 /* A call of a collective: what it was given, as this library understands it. */
 typedef struct collective_call {
     const char *function;
     rueda_tensor tensor;
     rueda_options options;
     uint64_t bytes; /* of the input */
-    engine *engine;
+    const context *here;
+    engine *engine;   /* its */
     process_set *set; /* held, once it is not NULL */
 } collective_call;
 
@@ -25,11 +34,12 @@ typedef struct collective_call {
 const char *call_shown(const char *name);
 
 /* Reads what the caller gave, and holds the set. */
-rueda_status call_read(collective_call *c, const char *function, const rueda_tensor *tensor,
-                       const rueda_options *options);
+rueda_status call_read(collective_call *c, const context *here, const char *function,
+                       const rueda_tensor *tensor, const rueda_options *options);
 /* Its parts: the engine and the options; the tensor; the bytes of its input, which must be there if the call
  * reads it; the set. */
-rueda_status call_begin(collective_call *c, const char *function, const rueda_options *options);
+rueda_status call_begin(collective_call *c, const context *here, const char *function,
+                        const rueda_options *options);
 rueda_status call_read_tensor(collective_call *c, const rueda_tensor *tensor);
 rueda_status call_measure(collective_call *c, bool reads_input);
 rueda_status call_hold_set(collective_call *c);

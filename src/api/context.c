@@ -1,4 +1,4 @@
-/* context.c: rueda_init, rueda_shutdown and who we are. */
+/* context.c: see context.h; rueda_init, rueda_shutdown and who we are. */
 #include "api/context.h"
 #include "api/structs.h"
 
@@ -8,33 +8,10 @@
 
 #define INTERRUPT_LOOK_MS 50 /* between two questions whether a caller that waits gives up */
 
-typedef enum context_state { CONTEXT_DOWN, CONTEXT_UP, CONTEXT_FORKED } context_state;
-
-static struct {
-    _Atomic int state; /* context_state */
-    engine *engine;
-    uint64_t generation; /* of the last engine; every rank counts alike */
-    logger log;          /* for warnings before there is an engine */
-    bool fork_handled;
-    pthread_mutex_t fork_lock; /* held by a thread that forks, for what follows */
-    engine *forking;           /* the engine that was paused for it, or NULL */
-    bool paused;
-    pthread_mutex_t leftovers_lock;
-    heap_leftovers *leftovers;  /* memory of rueda_alloc that has outlived its engine */
-    int (*interrupted)(void *); /* of the last rueda_init; or NULL */
-    void *interrupted_argument;
-} context = {.fork_lock = PTHREAD_MUTEX_INITIALIZER, .leftovers_lock = PTHREAD_MUTEX_INITIALIZER};
-
-engine *context_peek(void)
+engine *context_engine(const context *here, const char *call)
 {
-    return atomic_load_explicit(&context.state, memory_order_acquire) == CONTEXT_UP ? context.engine
-                                                                                    : NULL;
-}
-
-engine *context_engine(const char *call)
-{
-    engine *e = context_peek();
-    if (e == NULL && atomic_load(&context.state) == CONTEXT_FORKED)
+    engine *e = context_peek(here);
+    if (e == NULL && atomic_load(&here->state) == CONTEXT_FORKED)
         status_fail(
             RUEDA_ERR_STATE,
             "%s: this process was forked from a rank after rueda_init and is not part of the "
@@ -46,63 +23,88 @@ engine *context_engine(const char *call)
     return e;
 }
 
-rueda_status context_wait(rueda_request *request, const char *call)
+rueda_status context_wait_own(const context *here, rueda_request *request, const char *call)
 {
-    if (context.interrupted == NULL)
-        return rueda_wait(request, -1);
+    if (here->interrupted == NULL)
+        return context_wait(here, request, -1);
     rueda_status status;
-    while ((status = rueda_wait(request, INTERRUPT_LOOK_MS)) == RUEDA_PENDING) {
-        if (context.interrupted(context.interrupted_argument) != 0)
+    while ((status = context_wait(here, request, INTERRUPT_LOOK_MS)) == RUEDA_PENDING) {
+        if (here->interrupted(here->interrupted_argument) != 0)
             return status_fail(RUEDA_ERR_INTERRUPTED,
                                "%s: rank %d was interrupted; the call of the other ranks goes on",
-                               call, rueda_rank());
+                               call, here->engine->who.rank);
     }
     return status;
 }
 
+/* ---- The process's own, and its forks ---------------------------------------------------------- */
+
+static struct {
+    context own;
+    bool handles_forks;
+    pthread_mutex_t fork_lock; /* held by a thread that forks, for what follows */
+    engine *forking;           /* the engine that was to pause for it, or NULL */
+    bool paused;
+} process = {.own = CONTEXT_NEW, .fork_lock = PTHREAD_MUTEX_INITIALIZER};
+
+context *context_of_process(void)
+{
+    return &process.own;
+}
+
 static void before_fork(void)
 {
-    pthread_mutex_lock(&context.fork_lock);
-    pthread_mutex_lock(&context.leftovers_lock);
-    context.forking = context_peek();
-    if (context.forking != NULL)
-        context.paused = engine_before_fork(context.forking);
+    pthread_mutex_lock(&process.fork_lock);
+    process.forking = context_peek(&process.own);
+    if (process.forking != NULL)
+        process.paused = engine_before_fork(process.forking);
+    heap_lock(&process.own.heap); /* last: who drives may need it */
 }
 
 static void after_fork(void)
 {
-    if (context.forking != NULL)
-        engine_after_fork(context.forking, context.paused);
-    pthread_mutex_unlock(&context.leftovers_lock);
-    pthread_mutex_unlock(&context.fork_lock);
+    heap_unlock(&process.own.heap);
+    if (process.forking != NULL)
+        engine_after_fork(process.forking, process.paused);
+    pthread_mutex_unlock(&process.fork_lock);
 }
 
 static void in_forked_child(void)
 {
-    if (context.forking != NULL) {
-        atomic_store(&context.state, CONTEXT_FORKED);
-        engine_forget(context.forking);
+    if (process.forking != NULL) {
+        atomic_store(&process.own.state, CONTEXT_FORKED);
+        engine_forget(process.forking);
     }
-    pthread_mutex_unlock(&context.leftovers_lock);
-    pthread_mutex_unlock(&context.fork_lock);
+    heap_forget(&process.own.heap);
+    heap_unlock(&process.own.heap);
+    pthread_mutex_unlock(&process.fork_lock);
 }
+
+/* A child that took the heap for its own would give out the same memory as its parent. */
+static bool handle_forks(void)
+{
+    if (!process.handles_forks)
+        process.handles_forks = pthread_atfork(before_fork, after_fork, in_forked_child) == 0;
+    return process.handles_forks;
+}
+
+/* ---- A job's life ------------------------------------------------------------------------------ */
 
 static void warn_unknown(const char *name, const char *nearest)
 {
+    static const logger log = {LOG_WARN, -1}; /* there is no engine yet */
     if (nearest != NULL)
-        log_line(&context.log, LOG_WARN, "%s is not a setting of rueda; did you mean %s?", name,
-                 nearest);
+        log_line(&log, LOG_WARN, "%s is not a setting of rueda; did you mean %s?", name, nearest);
     else
-        log_line(&context.log, LOG_WARN,
-                 "%s is not a setting of rueda; see `rueda doctor --config`", name);
+        log_line(&log, LOG_WARN, "%s is not a setting of rueda; see `rueda doctor --config`", name);
 }
 
-static rueda_status add_first_sets(const rueda_init_options *options)
+static rueda_status add_first_sets(const context *here, const rueda_init_options *options)
 {
     for (int32_t i = 0; i < options->set_count; i++) {
         int32_t id;
         const rueda_status status =
-            rueda_add_process_set(options->set_ranks[i], options->set_sizes[i], &id);
+            context_add_set(here, options->set_ranks[i], options->set_sizes[i], &id);
         if (status != RUEDA_OK)
             return status;
     }
@@ -125,80 +127,97 @@ static rueda_status read_options(const rueda_init_options *given, rueda_init_opt
     return status;
 }
 
-rueda_status rueda_init(const rueda_init_options *given)
+/* There is none yet, and this process may have one. */
+static rueda_status check_down(const context *here)
 {
-    rueda_init_options options;
-    if (atomic_load(&context.state) == CONTEXT_UP)
+    if (atomic_load(&here->state) == CONTEXT_UP)
         return status_fail(RUEDA_ERR_STATE,
                            "rueda_init: already initialized; call rueda_shutdown first");
-    if (atomic_load(&context.state) == CONTEXT_FORKED)
-        return context_engine("rueda_init"), RUEDA_ERR_STATE;
-    rueda_status status = read_options(given, &options);
-    if (status != RUEDA_OK)
-        return status;
+    if (atomic_load(&here->state) == CONTEXT_FORKED)
+        return context_engine(here, "rueda_init"), RUEDA_ERR_STATE;
+    return RUEDA_OK;
+}
+
+/* An engine that runs, or none. */
+static rueda_status start_engine(context *here, const rueda_init_options *options)
+{
     config settings;
-    context.log = (logger){LOG_WARN, -1};
-    status = config_load(&settings, context.generation == 0 ? warn_unknown : NULL);
+    rueda_status status = config_load(&settings, here->generation == 0 ? warn_unknown : NULL);
     if (status != RUEDA_OK)
         return status;
     engine *e = aligned_alloc(OS_CACHE_LINE,
                               (sizeof *e + OS_CACHE_LINE - 1) / OS_CACHE_LINE * OS_CACHE_LINE);
     if (e == NULL)
         return status_fail(RUEDA_ERR_MEMORY, "rueda_init: out of memory");
-    status = engine_start(e, &settings, &options, context.generation + 1);
+    status = engine_start(e, &settings, options, here->generation + 1, &here->heap);
     explicit_bzero(&settings.key, sizeof settings.key);
     /* before the others have heard of us they may be waiting in this generation: it is still to come. A
      * setting that differs is found by all of them, and all come again */
-    context.generation += status == RUEDA_OK || (e->met && status != RUEDA_ERR_CONFIG);
+    here->generation += status == RUEDA_OK || (e->met && status != RUEDA_ERR_CONFIG);
     if (status != RUEDA_OK)
         return free(e), status;
-    if (!context.fork_handled)
-        context.fork_handled = pthread_atfork(before_fork, after_fork, in_forked_child) == 0;
-    context.engine = e;
-    context.interrupted = options.interrupted;
-    context.interrupted_argument = options.interrupted_argument;
-    atomic_store_explicit(&context.state, CONTEXT_UP, memory_order_release);
-    status = add_first_sets(&options);
+    here->engine = e;
+    here->interrupted = options->interrupted;
+    here->interrupted_argument = options->interrupted_argument;
+    atomic_store_explicit(&here->state, CONTEXT_UP, memory_order_release);
+    return RUEDA_OK;
+}
+
+rueda_status context_init(context *here, const rueda_init_options *given)
+{
+    rueda_init_options options;
+    rueda_status status = check_down(here);
+    if (status == RUEDA_OK)
+        status = read_options(given, &options);
+    if (status == RUEDA_OK)
+        status = start_engine(here, &options);
+    if (status != RUEDA_OK)
+        return status;
+    status = add_first_sets(here, &options);
     if (status != RUEDA_OK) {
         char text[STATUS_TEXT_MAX];
         snprintf(text, sizeof text, "%s", status_text());
-        rueda_shutdown();
+        context_shutdown(here);
         return status_restore(status, text);
     }
     return RUEDA_OK;
 }
 
-rueda_status rueda_shutdown(void)
+rueda_status context_shutdown(context *here)
 {
-    engine *e = context_engine("rueda_shutdown");
+    engine *e = context_engine(here, "rueda_shutdown");
     if (e == NULL)
         return RUEDA_ERR_STATE;
-    atomic_store(&context.state, CONTEXT_DOWN);
-    pthread_mutex_lock(&context.leftovers_lock);
-    engine_stop(e, &context.leftovers);
-    pthread_mutex_unlock(&context.leftovers_lock);
+    atomic_store(&here->state, CONTEXT_DOWN);
+    engine_stop(e);
     free(e);
-    context.engine = NULL;
+    here->engine = NULL;
     return RUEDA_OK;
 }
 
-bool context_free_leftover(void *memory)
+/* ---- The functions of rueda.h ------------------------------------------------------------------- */
+
+rueda_status rueda_init(const rueda_init_options *given)
 {
-    pthread_mutex_lock(&context.leftovers_lock);
-    const bool freed = heap_free_leftover(&context.leftovers, memory);
-    pthread_mutex_unlock(&context.leftovers_lock);
-    return freed;
+    if (!handle_forks())
+        return status_fail(RUEDA_ERR_MEMORY, "rueda_init: out of memory");
+    return context_init(context_of_process(), given);
+}
+
+rueda_status rueda_shutdown(void)
+{
+    return context_shutdown(context_of_process());
 }
 
 int rueda_is_initialized(void)
 {
-    return context_peek() != NULL;
+    return context_peek(context_of_process()) != NULL;
 }
 
 #define IDENTITY_GETTER(name, field)                                                               \
     int rueda_##name(void)                                                                         \
     {                                                                                              \
-        const engine *e = context_peek();                                                          \
+        const engine *e = context_peek(context_of_process());                                      \
         return e == NULL ? -1 : e->who.field;                                                      \
     }
 
@@ -211,13 +230,13 @@ IDENTITY_GETTER(cross_size, cross_size)
 
 int rueda_is_homogeneous(void)
 {
-    const engine *e = context_peek();
+    const engine *e = context_peek(context_of_process());
     return e == NULL ? -1 : e->who.local_size * e->who.cross_size == e->who.size;
 }
 
 int rueda_last_joined(void)
 {
-    engine *e = context_peek();
+    engine *e = context_peek(context_of_process());
     return e == NULL ? -1 : atomic_load(&e->last_joined);
 }
 

@@ -1,6 +1,9 @@
-/* context.h: the one piece of global state: the engine of this process, if it is initialised.
+/* context.h: a process's part in jobs: the engine of the running one, if there is one, and what outlives it.
  *
- * Written only by rueda_init and rueda_shutdown. In a forked child it is marked as foreign: the
+ * Everything in this folder is given the context it works for; the process has one, which the functions of
+ * rueda.h fetch (context_of_process) and give to a function of the same name that begins with context_. It is
+ * the one piece of global state. A test or a simulated world may have more of them.
+ * Written only by context_init and context_shutdown. In a forked child the process's is marked as foreign: the
  * child has no background thread and no part in the job.
  */
 #ifndef RUEDA_API_CONTEXT_H
@@ -8,14 +11,77 @@
 
 #include "engine/engine.h"
 
+typedef enum context_state { CONTEXT_DOWN, CONTEXT_UP, CONTEXT_FORKED } context_state;
+
+typedef struct context {
+    _Atomic int state; /* context_state */
+    engine *engine;
+    uint64_t generation;        /* of the last engine; every rank counts alike */
+    heap heap;                  /* the memory of rueda_alloc, for this and later engines */
+    int (*interrupted)(void *); /* of the last rueda_init; or NULL */
+    void *interrupted_argument;
+} context;
+
+#define CONTEXT_NEW                                                                                \
+    {                                                                                              \
+        .heap = HEAP_NONE                                                                          \
+    }
+
+/* The process's own. */
+context *context_of_process(void);
+
 /* The running engine, or NULL with ERR_STATE's sentence set, naming the call. */
-engine *context_engine(const char *call);
+engine *context_engine(const context *here, const char *call);
 /* Without a sentence. */
-engine *context_peek(void);
+static inline engine *context_peek(const context *here)
+{
+    return atomic_load_explicit(&here->state, memory_order_acquire) == CONTEXT_UP ? here->engine
+                                                                                  : NULL;
+}
+
+/* What the functions of rueda.h do, for a context. Those that are not here only fetch something of the engine, or
+ * need none. */
+rueda_status context_init(context *here, const rueda_init_options *given);
+rueda_status context_shutdown(context *here);
+rueda_status context_add_set(const context *here, const int32_t *ranks, int32_t count,
+                             int32_t *set);
+rueda_status context_remove_set(const context *here, int32_t set);
+
+#define CONTEXT_COLLECTIVE_LIST(X)                                                                 \
+    X(allreduce)                                                                                   \
+    X(allgather)                                                                                   \
+    X(broadcast)                                                                                   \
+    X(alltoall)                                                                                    \
+    X(reducescatter)                                                                               \
+    X(reduce)                                                                                      \
+    X(gather)                                                                                      \
+    X(scatter)
+#define CONTEXT_COLLECTIVE(name)                                                                   \
+    rueda_status context_##name(const context *here, const rueda_tensor *tensor,                   \
+                                const rueda_options *options, rueda_request **request);
+CONTEXT_COLLECTIVE_LIST(CONTEXT_COLLECTIVE)
+rueda_status context_grouped_allreduce(const context *here, const rueda_tensor *tensors,
+                                       int32_t count, const rueda_options *options,
+                                       rueda_request **request);
+rueda_status context_send(const context *here, const rueda_tensor *tensor, int32_t to,
+                          const rueda_options *options, rueda_request **request);
+rueda_status context_recv(const context *here, const rueda_tensor *tensor, int32_t from,
+                          const rueda_options *options, rueda_request **request);
+rueda_status context_barrier(const context *here, int32_t set, rueda_request **request);
+rueda_status context_join(const context *here, rueda_request **request);
+
+rueda_status context_wait(const context *here, rueda_request *request, int64_t timeout_ms);
+rueda_status context_wait_all(const context *here, rueda_request *const *requests, size_t count,
+                              int64_t timeout_ms);
+void *context_alloc(const context *here, size_t bytes);
+
+rueda_status context_get_stats(const context *here, rueda_stats *stats);
+rueda_status context_orthogonality(const context *here, const char *name, double *value);
+rueda_status context_timeline_start(const context *here, const char *path, int mark_cycles);
+rueda_status context_timeline_stop(const context *here);
+
 /* Waits for a request of the library's own; ERR_INTERRUPTED, which names the call, if rueda_init was told
  * how to ask for that and the caller gives up. */
-rueda_status context_wait(rueda_request *request, const char *call);
-/* Gives back memory of rueda_alloc that has outlived its engine; false: it has not. */
-bool context_free_leftover(void *memory);
+rueda_status context_wait_own(const context *here, rueda_request *request, const char *call);
 
 #endif

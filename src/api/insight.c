@@ -13,7 +13,7 @@ typedef struct adasum_norms {
     double counted;          /* the most leaves that were not 0 */
 } adasum_norms;
 
-static void add_norms(adasum_norms *n, const record *r)
+static void add_norms(adasum_norms *n, const record_norms *r)
 {
     n->any = true;
     n->combined += r->combined;
@@ -27,16 +27,14 @@ static adasum_norms sum_norms(engine *e, const char *name)
 {
     adasum_norms n = {0};
     pthread_mutex_lock(&e->sets_lock);
-    for (int32_t i = 0; i < RUEDA_MAX_SETS; i++) {
+    for (int32_t i = 0; i < e->set_limit; i++) {
         process_set *s = &e->sets[i];
         if (!s->exists || !s->member)
             continue;
         pthread_mutex_lock(&s->queue.lock);
-        for (size_t b = 0; b < s->queue.bucket_count; b++) {
-            for (const record *r = s->queue.buckets[b]; r != NULL; r = r->chain) {
-                if (r->has_norms && (name == NULL || strcmp(r->name, name) == 0))
-                    add_norms(&n, r);
-            }
+        for (const record *r = NULL; (r = queue_next(&s->queue, r)) != NULL;) {
+            if (r->norms.known && (name == NULL || strcmp(r->name, name) == 0))
+                add_norms(&n, &r->norms);
         }
         pthread_mutex_unlock(&s->queue.lock);
     }
@@ -55,9 +53,9 @@ static double workers_worth(const adasum_norms *n)
     return n->leaves == 0 ? n->counted : n->worth / n->leaves;
 }
 
-rueda_status rueda_orthogonality(const char *name, double *value)
+rueda_status context_orthogonality(const context *here, const char *name, double *value)
 {
-    engine *e = context_engine("rueda_orthogonality");
+    engine *e = context_engine(here, "rueda_orthogonality");
     if (e == NULL)
         return RUEDA_ERR_STATE;
     const adasum_norms norms = sum_norms(e, name);
@@ -69,9 +67,14 @@ rueda_status rueda_orthogonality(const char *name, double *value)
     return RUEDA_OK;
 }
 
-rueda_status rueda_get_stats(rueda_stats *stats)
+rueda_status rueda_orthogonality(const char *name, double *value)
 {
-    engine *e = context_engine("rueda_get_stats");
+    return context_orthogonality(context_of_process(), name, value);
+}
+
+rueda_status context_get_stats(const context *here, rueda_stats *stats)
+{
+    engine *e = context_engine(here, "rueda_get_stats");
     if (e == NULL)
         return RUEDA_ERR_STATE;
     static const struct_kind kind = {"rueda_stats", offsetof(rueda_stats, launches),
@@ -83,7 +86,7 @@ rueda_status rueda_get_stats(rueda_stats *stats)
                        .orthogonality = NAN,
                        .workers_worth = NAN};
     pthread_mutex_lock(&e->sets_lock);
-    for (int32_t i = 0; i < RUEDA_MAX_SETS; i++) {
+    for (int32_t i = 0; i < e->set_limit; i++) {
         process_set *s = &e->sets[i];
         if (!s->exists || !s->member)
             continue;
@@ -100,9 +103,14 @@ rueda_status rueda_get_stats(rueda_stats *stats)
     return struct_write("rueda_get_stats", &kind, &now, stats);
 }
 
-rueda_status rueda_timeline_start(const char *path, int mark_cycles)
+rueda_status rueda_get_stats(rueda_stats *stats)
 {
-    engine *e = context_engine("rueda_timeline_start");
+    return context_get_stats(context_of_process(), stats);
+}
+
+rueda_status context_timeline_start(const context *here, const char *path, int mark_cycles)
+{
+    engine *e = context_engine(here, "rueda_timeline_start");
     if (e == NULL)
         return RUEDA_ERR_STATE;
     if (path == NULL)
@@ -110,14 +118,24 @@ rueda_status rueda_timeline_start(const char *path, int mark_cycles)
     return notes_timeline_start(e, path, mark_cycles != 0);
 }
 
+rueda_status rueda_timeline_start(const char *path, int mark_cycles)
+{
+    return context_timeline_start(context_of_process(), path, mark_cycles);
+}
+
+rueda_status context_timeline_stop(const context *here)
+{
+    engine *e = context_engine(here, "rueda_timeline_stop");
+    return e == NULL ? RUEDA_ERR_STATE : timeline_stop(&e->timeline);
+}
+
 rueda_status rueda_timeline_stop(void)
 {
-    engine *e = context_engine("rueda_timeline_stop");
-    return e == NULL ? RUEDA_ERR_STATE : timeline_stop(&e->timeline);
+    return context_timeline_stop(context_of_process());
 }
 
 const char *rueda_transport(void)
 {
-    const engine *e = context_peek();
+    const engine *e = context_peek(context_of_process());
     return e == NULL ? "" : e->transports.table->name;
 }

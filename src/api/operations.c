@@ -3,11 +3,11 @@
 
 #include <stdlib.h>
 
-rueda_status rueda_allreduce(const rueda_tensor *tensor, const rueda_options *options,
-                             rueda_request **request)
+rueda_status context_allreduce(const context *here, const rueda_tensor *tensor,
+                               const rueda_options *options, rueda_request **request)
 {
     collective_call c;
-    rueda_status status = call_read(&c, "rueda_allreduce", tensor, options);
+    rueda_status status = call_read(&c, here, "rueda_allreduce", tensor, options);
     if (status == RUEDA_OK)
         status = call_check_reduction(&c, true);
     if (status == RUEDA_OK)
@@ -17,6 +17,8 @@ rueda_status rueda_allreduce(const rueda_tensor *tensor, const rueda_options *op
     entry *own = call_entry_in_place(&c, SIGNATURE_ALLREDUCE);
     return call_finish(&c, own == NULL ? RUEDA_ERR_MEMORY : RUEDA_OK, own, request);
 }
+
+CALL_PUBLIC(allreduce)
 
 /* Callers of other versions have another distance between the tensors of an array. */
 static const rueda_tensor *tensor_at(const rueda_tensor *tensors, int32_t i)
@@ -86,11 +88,12 @@ static rueda_status fill_group(collective_call *c, const rueda_tensor *tensors, 
     return RUEDA_OK;
 }
 
-rueda_status rueda_grouped_allreduce(const rueda_tensor *tensors, int32_t count,
-                                     const rueda_options *options, rueda_request **request)
+rueda_status context_grouped_allreduce(const context *here, const rueda_tensor *tensors,
+                                       int32_t count, const rueda_options *options,
+                                       rueda_request **request)
 {
     collective_call c;
-    rueda_status status = call_begin(&c, "rueda_grouped_allreduce", options);
+    rueda_status status = call_begin(&c, here, "rueda_grouped_allreduce", options);
     if (status == RUEDA_OK)
         status = check_group(c.function, tensors, count);
     if (status == RUEDA_OK)
@@ -115,11 +118,17 @@ rueda_status rueda_grouped_allreduce(const rueda_tensor *tensors, int32_t count,
     return status;
 }
 
-rueda_status rueda_allgather(const rueda_tensor *tensor, const rueda_options *options,
-                             rueda_request **request)
+rueda_status rueda_grouped_allreduce(const rueda_tensor *tensors, int32_t count,
+                                     const rueda_options *options, rueda_request **request)
+{
+    return context_grouped_allreduce(context_of_process(), tensors, count, options, request);
+}
+
+rueda_status context_allgather(const context *here, const rueda_tensor *tensor,
+                               const rueda_options *options, rueda_request **request)
 {
     collective_call c;
-    rueda_status status = call_read(&c, "rueda_allgather", tensor, options);
+    rueda_status status = call_read(&c, here, "rueda_allgather", tensor, options);
     if (status == RUEDA_OK)
         status = call_check_taker(&c, request);
     if (status != RUEDA_OK)
@@ -127,6 +136,8 @@ rueda_status rueda_allgather(const rueda_tensor *tensor, const rueda_options *op
     entry *own = call_entry(&c, SIGNATURE_ALLGATHER);
     return call_finish(&c, own == NULL ? RUEDA_ERR_MEMORY : RUEDA_OK, own, request);
 }
+
+CALL_PUBLIC(allgather)
 
 /* Without splits every rank gets as many rows. */
 static rueda_status check_even(const collective_call *c)
@@ -139,11 +150,11 @@ static rueda_status check_even(const collective_call *c)
                        c->function, call_shown(c->tensor.name), (long long)rows, c->set->size);
 }
 
-rueda_status rueda_alltoall(const rueda_tensor *tensor, const rueda_options *options,
-                            rueda_request **request)
+rueda_status context_alltoall(const context *here, const rueda_tensor *tensor,
+                              const rueda_options *options, rueda_request **request)
 {
     collective_call c;
-    rueda_status status = call_read(&c, "rueda_alltoall", tensor, options);
+    rueda_status status = call_read(&c, here, "rueda_alltoall", tensor, options);
     if (status == RUEDA_OK)
         status = call_check_rows(&c);
     if (status == RUEDA_OK)
@@ -157,11 +168,13 @@ rueda_status rueda_alltoall(const rueda_tensor *tensor, const rueda_options *opt
     return call_finish(&c, status, own, request);
 }
 
-rueda_status rueda_reducescatter(const rueda_tensor *tensor, const rueda_options *options,
-                                 rueda_request **request)
+CALL_PUBLIC(alltoall)
+
+rueda_status context_reducescatter(const context *here, const rueda_tensor *tensor,
+                                   const rueda_options *options, rueda_request **request)
 {
     collective_call c;
-    rueda_status status = call_read(&c, "rueda_reducescatter", tensor, options);
+    rueda_status status = call_read(&c, here, "rueda_reducescatter", tensor, options);
     if (status == RUEDA_OK)
         status = call_check_rows(&c);
     if (status == RUEDA_OK)
@@ -174,12 +187,14 @@ rueda_status rueda_reducescatter(const rueda_tensor *tensor, const rueda_options
     return call_finish(&c, own == NULL ? RUEDA_ERR_MEMORY : RUEDA_OK, own, request);
 }
 
+CALL_PUBLIC(reducescatter)
+
 /* Operations without data. */
-static rueda_status submit_empty(const char *call, signature_kind kind, const char *name,
-                                 int32_t set, rueda_request **request)
+static rueda_status submit_empty(const context *here, const char *call, signature_kind kind,
+                                 const char *name, int32_t set, rueda_request **request)
 {
     collective_call c;
-    rueda_status status = call_begin(&c, call, NULL);
+    rueda_status status = call_begin(&c, here, call, NULL);
     if (status != RUEDA_OK)
         return status;
     c.tensor = RUEDA_TENSOR(name, NULL, RUEDA_U8, 0, NULL);
@@ -191,12 +206,23 @@ static rueda_status submit_empty(const char *call, signature_kind kind, const ch
     return call_finish(&c, own == NULL ? RUEDA_ERR_MEMORY : RUEDA_OK, own, request);
 }
 
+rueda_status context_barrier(const context *here, int32_t set, rueda_request **request)
+{
+    return submit_empty(here, "rueda_barrier", SIGNATURE_BARRIER, NULL, set, request);
+}
+
 rueda_status rueda_barrier(int32_t process_set_, rueda_request **request)
 {
-    return submit_empty("rueda_barrier", SIGNATURE_BARRIER, NULL, process_set_, request);
+    return context_barrier(context_of_process(), process_set_, request);
+}
+
+rueda_status context_join(const context *here, rueda_request **request)
+{
+    return submit_empty(here, "rueda_join", SIGNATURE_JOIN, "rueda.join", RUEDA_GLOBAL_SET,
+                        request);
 }
 
 rueda_status rueda_join(rueda_request **request)
 {
-    return submit_empty("rueda_join", SIGNATURE_JOIN, "rueda.join", RUEDA_GLOBAL_SET, request);
+    return context_join(context_of_process(), request);
 }

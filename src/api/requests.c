@@ -27,12 +27,12 @@ static rueda_status final_status(const rueda_request *r)
     return status_restore(r->status, r->text == NULL ? rueda_status_sentence(r->status) : r->text);
 }
 
-static rueda_status wait_until(rueda_request *r, uint64_t deadline_ns)
+static rueda_status wait_until(const context *here, rueda_request *r, uint64_t deadline_ns)
 {
     if (r == NULL)
         return status_fail(RUEDA_ERR_ARGUMENT, "rueda_wait: request is NULL");
     if (!request_ended(r)) {
-        engine *e = context_engine("rueda_wait");
+        engine *e = context_engine(here, "rueda_wait");
         if (e == NULL)
             return RUEDA_ERR_STATE;
         if (!engine_wait(e, r, deadline_ns))
@@ -41,18 +41,24 @@ static rueda_status wait_until(rueda_request *r, uint64_t deadline_ns)
     return final_status(r);
 }
 
-rueda_status rueda_wait(rueda_request *request, int64_t timeout_ms)
+rueda_status context_wait(const context *here, rueda_request *request, int64_t timeout_ms)
 {
-    return wait_until(request, deadline_after(timeout_ms));
+    return wait_until(here, request, deadline_after(timeout_ms));
 }
 
-rueda_status rueda_wait_all(rueda_request *const *requests, size_t count, int64_t timeout_ms)
+rueda_status rueda_wait(rueda_request *request, int64_t timeout_ms)
+{
+    return context_wait(context_of_process(), request, timeout_ms);
+}
+
+rueda_status context_wait_all(const context *here, rueda_request *const *requests, size_t count,
+                              int64_t timeout_ms)
 {
     const uint64_t deadline_ns = deadline_after(timeout_ms);
     rueda_status first_error = RUEDA_OK;
     char text[STATUS_TEXT_MAX];
     for (size_t i = 0; i < count; i++) {
-        const rueda_status status = wait_until(requests[i], deadline_ns);
+        const rueda_status status = wait_until(here, requests[i], deadline_ns);
         if (status == RUEDA_PENDING)
             return RUEDA_PENDING;
         if (status != RUEDA_OK && first_error == RUEDA_OK) {
@@ -61,6 +67,11 @@ rueda_status rueda_wait_all(rueda_request *const *requests, size_t count, int64_
         }
     }
     return first_error == RUEDA_OK ? RUEDA_OK : status_restore(first_error, text);
+}
+
+rueda_status rueda_wait_all(rueda_request *const *requests, size_t count, int64_t timeout_ms)
+{
+    return context_wait_all(context_of_process(), requests, count, timeout_ms);
 }
 
 void rueda_request_free(rueda_request *request)
@@ -102,16 +113,20 @@ void rueda_output_free(rueda_output *output)
     output->ndim = output->received_count = output->owned = 0;
 }
 
+void *context_alloc(const context *here, size_t bytes)
+{
+    engine *e = context_engine(here, "rueda_alloc");
+    void *memory = NULL;
+    return e != NULL && heap_alloc(e->heap, bytes, &memory) == RUEDA_OK ? memory : NULL;
+}
+
 void *rueda_alloc(size_t bytes)
 {
-    engine *e = context_engine("rueda_alloc");
-    void *memory = NULL;
-    return e != NULL && heap_alloc(&e->heap, bytes, &memory) == RUEDA_OK ? memory : NULL;
+    return context_alloc(context_of_process(), bytes);
 }
 
 void rueda_free(void *memory)
 {
-    engine *e = context_peek();
-    if (memory != NULL && !context_free_leftover(memory) && e != NULL)
-        heap_free(&e->heap, memory);
+    if (memory != NULL)
+        heap_free(&context_of_process()->heap, memory);
 }

@@ -24,11 +24,11 @@ static rueda_status finish_rooted(const collective_call *c, entry *own, rueda_re
     return call_finish(c, own == NULL ? RUEDA_ERR_MEMORY : RUEDA_OK, own, request);
 }
 
-rueda_status rueda_broadcast(const rueda_tensor *tensor, const rueda_options *options,
-                             rueda_request **request)
+rueda_status context_broadcast(const context *here, const rueda_tensor *tensor,
+                               const rueda_options *options, rueda_request **request)
 {
     collective_call c;
-    rueda_status status = call_read(&c, "rueda_broadcast", tensor, options);
+    rueda_status status = call_read(&c, here, "rueda_broadcast", tensor, options);
     if (status == RUEDA_OK)
         status = check_root(&c);
     if (status == RUEDA_OK)
@@ -38,10 +38,12 @@ rueda_status rueda_broadcast(const rueda_tensor *tensor, const rueda_options *op
     return finish_rooted(&c, call_entry_in_place(&c, SIGNATURE_BROADCAST), request);
 }
 
+CALL_PUBLIC(broadcast)
+
 /* Whether peers can reach the input, of which there must be something. */
 static bool input_is_mapped(const collective_call *c)
 {
-    return c->bytes > 0 && heap_contains(&c->engine->heap, c->tensor.input, c->bytes);
+    return c->bytes > 0 && heap_contains(c->engine->heap, c->tensor.input, c->bytes);
 }
 
 /* The entry of a rank of which peers reach the input, and nothing else. */
@@ -53,11 +55,11 @@ static entry *entry_to_root(const collective_call *c, signature_kind kind)
     return own;
 }
 
-rueda_status rueda_reduce(const rueda_tensor *tensor, const rueda_options *options,
-                          rueda_request **request)
+rueda_status context_reduce(const context *here, const rueda_tensor *tensor,
+                            const rueda_options *options, rueda_request **request)
 {
     collective_call c;
-    rueda_status status = call_read(&c, "rueda_reduce", tensor, options);
+    rueda_status status = call_read(&c, here, "rueda_reduce", tensor, options);
     if (status == RUEDA_OK)
         status = check_root(&c);
     if (status == RUEDA_OK)
@@ -71,11 +73,13 @@ rueda_status rueda_reduce(const rueda_tensor *tensor, const rueda_options *optio
     return finish_rooted(&c, own, request);
 }
 
-rueda_status rueda_gather(const rueda_tensor *tensor, const rueda_options *options,
-                          rueda_request **request)
+CALL_PUBLIC(reduce)
+
+rueda_status context_gather(const context *here, const rueda_tensor *tensor,
+                            const rueda_options *options, rueda_request **request)
 {
     collective_call c;
-    rueda_status status = call_read(&c, "rueda_gather", tensor, options);
+    rueda_status status = call_read(&c, here, "rueda_gather", tensor, options);
     if (status == RUEDA_OK)
         status = check_root(&c);
     if (status == RUEDA_OK && is_root(&c))
@@ -88,11 +92,13 @@ rueda_status rueda_gather(const rueda_tensor *tensor, const rueda_options *optio
     return finish_rooted(&c, own, request);
 }
 
+CALL_PUBLIC(gather)
+
 /* The root alone has an input. */
-static rueda_status read_scatter(collective_call *c, const rueda_tensor *tensor,
-                                 const rueda_options *options)
+static rueda_status read_scatter(collective_call *c, const context *here,
+                                 const rueda_tensor *tensor, const rueda_options *options)
 {
-    rueda_status status = call_begin(c, "rueda_scatter", options);
+    rueda_status status = call_begin(c, here, "rueda_scatter", options);
     if (status == RUEDA_OK)
         status = call_read_tensor(c, tensor);
     if (status == RUEDA_OK)
@@ -102,11 +108,11 @@ static rueda_status read_scatter(collective_call *c, const rueda_tensor *tensor,
     return status == RUEDA_OK ? call_hold_set(c) : status;
 }
 
-rueda_status rueda_scatter(const rueda_tensor *tensor, const rueda_options *options,
-                           rueda_request **request)
+rueda_status context_scatter(const context *here, const rueda_tensor *tensor,
+                             const rueda_options *options, rueda_request **request)
 {
     collective_call c;
-    rueda_status status = read_scatter(&c, tensor, options);
+    rueda_status status = read_scatter(&c, here, tensor, options);
     if (status == RUEDA_OK)
         status = check_root(&c);
     if (status == RUEDA_OK)
@@ -122,3 +128,5 @@ rueda_status rueda_scatter(const rueda_tensor *tensor, const rueda_options *opti
         return finish_rooted(&c, own, request);
     return call_finish(&c, status, own, request);
 }
+
+CALL_PUBLIC(scatter)

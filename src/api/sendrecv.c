@@ -55,17 +55,17 @@ static rueda_status finish(const collective_call *c, p2p_call *own, rueda_reques
         *request = r;
         return RUEDA_OK;
     }
-    status = rueda_wait(r, -1);
+    status = context_wait(c->here, r, -1);
     rueda_request_free(r);
     return status;
 }
 
-rueda_status rueda_send(const rueda_tensor *tensor, int32_t to, const rueda_options *options,
-                        rueda_request **request)
+rueda_status context_send(const context *here, const rueda_tensor *tensor, int32_t to,
+                          const rueda_options *options, rueda_request **request)
 {
     collective_call c;
     int32_t member = 0;
-    rueda_status status = call_read(&c, "rueda_send", tensor, options);
+    rueda_status status = call_read(&c, here, "rueda_send", tensor, options);
     if (status == RUEDA_OK)
         status = find_member(&c, to, &member);
     if (status != RUEDA_OK)
@@ -74,10 +74,10 @@ rueda_status rueda_send(const rueda_tensor *tensor, int32_t to, const rueda_opti
 }
 
 /* The input is looked at only where it takes the output's place. */
-static rueda_status read_receive(collective_call *c, const rueda_tensor *tensor,
-                                 const rueda_options *options)
+static rueda_status read_receive(collective_call *c, const context *here,
+                                 const rueda_tensor *tensor, const rueda_options *options)
 {
-    rueda_status status = call_begin(c, "rueda_recv", options);
+    rueda_status status = call_begin(c, here, "rueda_recv", options);
     if (status == RUEDA_OK)
         status = call_read_tensor(c, tensor);
     if (status == RUEDA_OK)
@@ -87,15 +87,27 @@ static rueda_status read_receive(collective_call *c, const rueda_tensor *tensor,
     return status == RUEDA_OK ? call_hold_set(c) : status;
 }
 
-rueda_status rueda_recv(const rueda_tensor *tensor, int32_t from, const rueda_options *options,
-                        rueda_request **request)
+rueda_status context_recv(const context *here, const rueda_tensor *tensor, int32_t from,
+                          const rueda_options *options, rueda_request **request)
 {
     collective_call c;
     int32_t member = P2P_ANYONE;
-    rueda_status status = read_receive(&c, tensor, options);
+    rueda_status status = read_receive(&c, here, tensor, options);
     if (status == RUEDA_OK && from != RUEDA_ANY_RANK)
         status = find_member(&c, from, &member);
     if (status != RUEDA_OK)
         return call_abandon(&c, status);
     return finish(&c, new_call(&c, false, member), request);
+}
+
+rueda_status rueda_send(const rueda_tensor *tensor, int32_t to, const rueda_options *options,
+                        rueda_request **request)
+{
+    return context_send(context_of_process(), tensor, to, options, request);
+}
+
+rueda_status rueda_recv(const rueda_tensor *tensor, int32_t from, const rueda_options *options,
+                        rueda_request **request)
+{
+    return context_recv(context_of_process(), tensor, from, options, request);
 }

@@ -63,4 +63,23 @@ static inline bool dump_has(const uint8_t *masked, size_t count)
     return found;
 }
 
+/* Whether the kernel leaves the mapping at this address out of core dumps. */
+static inline bool dump_leaves_out(const void *address)
+{
+    char line[512];
+    bool inside = false, left_out = false;
+    FILE *maps = fopen("/proc/self/smaps", "re");
+    if (maps == NULL)
+        abort();
+    while (fgets(line, sizeof line, maps) != NULL) {
+        unsigned long first, end;
+        if (sscanf(line, "%lx-%lx ", &first, &end) == 2)
+            inside = first <= (unsigned long)address && (unsigned long)address < end;
+        else if (inside && strncmp(line, "VmFlags:", 8) == 0)
+            left_out = strstr(line, " dd ") != NULL;
+    }
+    fclose(maps);
+    return left_out;
+}
+
 #endif

@@ -181,6 +181,20 @@ rueda_status os_shared_detach(int fd, void *start, uint64_t offset, uint64_t byt
     return RUEDA_OK;
 }
 
+void os_private_discard(void *start, uint64_t bytes)
+{
+    madvise(start, bytes, MADV_DONTNEED);
+}
+
+rueda_status os_shared_size(int fd, uint64_t *bytes)
+{
+    struct stat file;
+    if (fstat(fd, &file) != 0)
+        return status_fail_errno(RUEDA_ERR_SYSTEM, "cannot tell the size of shared memory");
+    *bytes = (uint64_t)file.st_size;
+    return RUEDA_OK;
+}
+
 void os_unmap(void *base, uint64_t bytes)
 {
     munmap(base, bytes);

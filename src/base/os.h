@@ -72,12 +72,16 @@ rueda_status os_shared_commit(int fd, uint64_t offset, uint64_t bytes);
 void os_shared_discard(int fd, uint64_t offset, uint64_t bytes);
 /* The mapping is in no forked child (but see os_inherit) and in no core dump. */
 rueda_status os_shared_map(int fd, uint64_t bytes, void **base);
+/* Bytes of such a file that another process has made. */
+rueda_status os_shared_size(int fd, uint64_t *bytes);
 void os_unmap(void *base, uint64_t bytes);
 /* Lets forked children see whole pages of a mapping that is otherwise kept from them. */
 void os_inherit(void *start, uint64_t bytes);
 /* Makes whole pages of a mapping private: they keep their content, and from the return on others see
  * and change them no more. Threads may use them meanwhile. ERR_MEMORY: nothing has changed. */
 rueda_status os_shared_detach(int fd, void *start, uint64_t offset, uint64_t bytes);
+/* Gives the copies of such pages back; their content is then undefined. Shared ones stay as they are. */
+void os_private_discard(void *start, uint64_t bytes);
 
 /* Memory for large, long-lived buffers, in large pages where the system has them; given back with free.
  * Aligned to a cache line at least; NULL: there is none. */

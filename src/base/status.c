@@ -6,13 +6,18 @@
 #include <stdio.h>
 #include <string.h>
 
-static _Thread_local char last_text[STATUS_TEXT_MAX];
+/* Whose sentence it is: the thread's. All others ask here. */
+static char *last_text(void)
+{
+    static _Thread_local char text[STATUS_TEXT_MAX];
+    return text;
+}
 
 rueda_status status_fail(rueda_status code, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    vsnprintf(last_text, sizeof last_text, format, args);
+    vsnprintf(last_text(), STATUS_TEXT_MAX, format, args);
     va_end(args);
     return code;
 }
@@ -22,22 +27,23 @@ rueda_status status_fail_errno(rueda_status code, const char *format, ...)
     const int saved = errno;
     va_list args;
     va_start(args, format);
-    vsnprintf(last_text, sizeof last_text, format, args);
+    vsnprintf(last_text(), STATUS_TEXT_MAX, format, args);
     va_end(args);
-    const size_t used = strlen(last_text);
-    snprintf(last_text + used, sizeof last_text - used, ": %s", strerror(saved));
+    char *text = last_text();
+    const size_t used = strlen(text);
+    snprintf(text + used, STATUS_TEXT_MAX - used, ": %s", strerror(saved));
     return code;
 }
 
 rueda_status status_restore(rueda_status code, const char *text)
 {
-    snprintf(last_text, sizeof last_text, "%s", text);
+    snprintf(last_text(), STATUS_TEXT_MAX, "%s", text);
     return code;
 }
 
 const char *status_text(void)
 {
-    return last_text;
+    return last_text();
 }
 
 const char *rueda_status_name(rueda_status status)

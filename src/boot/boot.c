@@ -6,8 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LATER_NS UINT64_C(1000000000) /* rank 0, which knows who is missing, gives up first */
-
 static int given_or(int64_t given, int otherwise)
 {
     return given >= 0 ? (int)given : otherwise;
@@ -134,7 +132,8 @@ static void find_crowd(const segment *s, boot_identity *who)
 
 /* All of boot_join but cleaning up. */
 static rueda_status join(const config *settings, boot_identity *who, uint64_t generation,
-                         attendance *there, const logger *log, segment *s, boot_meeting *m)
+                         attendance *there, const logger *log, const heap *own, segment *s,
+                         boot_meeting *m)
 {
     const uint64_t deadline = os_now_ns() + (uint64_t)settings->start_timeout * 1000000000u;
     rueda_status status =
@@ -145,19 +144,18 @@ static rueda_status join(const config *settings, boot_identity *who, uint64_t ge
             find_local_ranks(m, who);
     }
     if (status == RUEDA_OK)
-        status = share_memory(settings, who, generation, m, log, s);
+        status = share_memory(settings, who, generation, m, log, own, s);
     if (status != RUEDA_OK || who->size == 1)
         return status;
     attendance_pass(there, BOOT_PHASE_MEMORY);
-    status = attendance_complete(there, deadline + (who->rank == 0 ? 0 : LATER_NS));
+    status = attendance_complete(there, deadline + (who->rank == 0 ? 0 : BOOT_LATER_NS));
     if (status != RUEDA_OK || m->places != NULL)
         return status;
     find_crowd(s, who);
     return compare_settings(s, who);
 }
 
-/* What the system refused to one rank is told on all. */
-static rueda_status name_rank(rueda_status status, int rank)
+rueda_status boot_name_rank(rueda_status status, int rank)
 {
     char text[STATUS_TEXT_MAX];
     if (status != RUEDA_ERR_SYSTEM && status != RUEDA_ERR_MEMORY)
@@ -167,7 +165,7 @@ static rueda_status name_rank(rueda_status status, int rank)
 }
 
 rueda_status boot_join(const config *settings, boot_identity *who, uint64_t generation,
-                       const attendance_ends *ends, const logger *log, segment *s,
+                       const attendance_ends *ends, const logger *log, const heap *own, segment *s,
                        boot_meeting *meeting)
 {
     attendance there = {.epoll = -1};
@@ -176,10 +174,10 @@ rueda_status boot_join(const config *settings, boot_identity *who, uint64_t gene
     boot_identity me = *who;
     rueda_status status = attendance_open(&there, settings, who->rank, generation, ends);
     if (status == RUEDA_OK)
-        status = join(settings, &me, generation, &there, log, &made, &held);
+        status = join(settings, &me, generation, &there, log, own, &made, &held);
     meeting->met = there.met;
     if (status != RUEDA_OK) {
-        name_rank(status, who->rank);
+        boot_name_rank(status, who->rank);
         attendance_fail(&there, status);
         status = there.left ? RUEDA_ERR_INTERRUPTED : status;
         attendance_close(&there);

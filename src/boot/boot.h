@@ -14,8 +14,11 @@
 #include "net/net.h"
 #include "observe/log.h"
 
+typedef struct heap heap; /* memory/heap.h */
+
 #define BOOT_FANOUT 8 /* children of a rank in the control tree */
 #define BOOT_LINKS (BOOT_FANOUT + 1)
+#define BOOT_LATER_NS UINT64_C(1000000000) /* who knows who is missing gives up first */
 
 typedef struct boot_identity {
     int rank, size;
@@ -68,10 +71,15 @@ bool boot_needs_network(const config *settings, const boot_identity *who);
  * error then names the ranks that are missing. A rank that dies meanwhile ends it on all at once
  * (ERR_PEER, see attendance.h), and so does what is in `ends`; ERR_INTERRUPTED: the caller gave up. On success the segment has this rank's part of the
  * global set committed and all ranks are present; `meeting` is filled where boot_needs_network, and
- * `who` then has its local and cross ranks from the table. */
+ * `who` then has its local and cross ranks from the table. The open heap `own` is handed to the other ranks of the
+ * host, and the segment knows all of theirs. */
 rueda_status boot_join(const config *settings, boot_identity *who, uint64_t generation,
-                       const attendance_ends *ends, const logger *log, segment *s,
+                       const attendance_ends *ends, const logger *log, const heap *own, segment *s,
                        boot_meeting *meeting);
+
+/* What the system refused to one rank is told on all: puts its number before the thread's sentence, if it is not
+ * there already, and returns the status. */
+rueda_status boot_name_rank(rueda_status status, int rank);
 
 /* ---- between the files of this folder ---- */
 
@@ -110,9 +118,9 @@ rueda_status meet_file_await(const config *settings, attendance *there, net_iden
 /* Whether rank `r` is on our host; without a meeting all are. */
 bool boot_is_local(const boot_meeting *m, const boot_identity *who, int r);
 
-/* share.c: the segment of our host, and where there is a meeting the bells of its ranks. */
+/* share.c: the segment of our host, the heaps of its ranks, and where there is a meeting their bells. */
 rueda_status share_memory(const config *settings, const boot_identity *who, uint64_t generation,
-                          boot_meeting *m, const logger *log, segment *s);
+                          boot_meeting *m, const logger *log, const heap *own, segment *s);
 void boot_bells_close(boot_meeting *m);
 
 /* find.c: who we are towards others, with the key if something gives one. */

@@ -128,7 +128,7 @@ static rueda_status invite(const config *settings, const boot_identity *who, uin
         return status_fail(RUEDA_ERR_MEMORY, "rank 0: out of memory in rueda_init");
     for (int r = 0; r < who->size; r++)
         takes[r] = r != 0;
-    const rueda_status status = handover_give(&h, takes, who->size, &gift, log);
+    const rueda_status status = handover_give(&h, takes, who->size, &gift, NULL, log);
     explicit_bzero(&gift, sizeof gift);
     explicit_bzero(&card, sizeof card);
     free(takes);
@@ -141,7 +141,7 @@ static rueda_status accept_invitation(const config *settings, const boot_identit
     const handover h = {settings, {&m->identity, "meeting", 0}, m->there};
     handover_gift gift = {.fd_count = 0};
     invitation card;
-    const rueda_status status = handover_take(&h, who->rank, who->size, &gift);
+    const rueda_status status = handover_take(&h, who->rank, who->size, NULL, &gift);
     if (status != RUEDA_OK)
         return status;
     memcpy(&card, gift.data, sizeof card);

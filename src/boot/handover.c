@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define GREETING_MAGIC 0x72756564u
-#define GREETING_VERSION 2
+#define GREETING_VERSION 3
 #define GREETING_LIMIT_NS UINT64_C(1000000000) /* who says nothing for so long is dropped */
 #define CONNECT_FIRST_NS 100000  /* pause before the second try, doubled each time … */
 #define CONNECT_LAST_NS 20000000 /* … up to this */
@@ -63,23 +63,23 @@ typedef union fd_space {
 } fd_space;
 
 /* The system bounds how many descriptors of a user are sent and not received yet. */
-static bool send_some_fds(int connection, const int *fds, int count, uint64_t deadline)
+static bool send_message(int connection, const struct iovec *body, const int *fds, int count,
+                         uint64_t deadline)
 {
-    static const char byte = 0;
     fd_space control;
     const size_t bytes = (size_t)count * sizeof *fds;
-    struct iovec body = {(void *)&byte, 1};
-    struct msghdr message = {.msg_iov = &body,
-                             .msg_iovlen = 1,
-                             .msg_control = control.space,
-                             .msg_controllen = CMSG_SPACE(bytes)};
-    memset(&control, 0, sizeof control);
-    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(bytes);
-    memcpy(CMSG_DATA(header), fds, bytes);
-    while (sendmsg(connection, &message, MSG_NOSIGNAL) != 1) {
+    struct msghdr message = {.msg_iov = (struct iovec *)body, .msg_iovlen = 1};
+    if (count > 0) {
+        memset(&control, 0, sizeof control);
+        message.msg_control = control.space;
+        message.msg_controllen = CMSG_SPACE(bytes);
+        struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+        header->cmsg_level = SOL_SOCKET;
+        header->cmsg_type = SCM_RIGHTS;
+        header->cmsg_len = CMSG_LEN(bytes);
+        memcpy(CMSG_DATA(header), fds, bytes);
+    }
+    while (sendmsg(connection, &message, MSG_NOSIGNAL) != (ssize_t)body->iov_len) {
         if ((errno != ETOOMANYREFS && errno != EINTR) || os_now_ns() > deadline)
             return false;
         nanosleep(&(struct timespec){0, SEND_PAUSE_NS}, NULL);
@@ -87,40 +87,48 @@ static bool send_some_fds(int connection, const int *fds, int count, uint64_t de
     return true;
 }
 
-static bool send_fds(int connection, const int *fds, int count)
+bool handover_send(int line, const int *fds, int count)
 {
     const uint64_t deadline = os_now_ns() + GREETING_LIMIT_NS;
+    const struct iovec body = {(char[]){0}, 1};
     for (int done = 0; done < count; done += FDS_AT_ONCE) {
         const int rest = count - done;
-        if (!send_some_fds(connection, fds + done, rest < FDS_AT_ONCE ? rest : FDS_AT_ONCE,
-                           deadline))
+        if (!send_message(line, &body, fds + done, rest < FDS_AT_ONCE ? rest : FDS_AT_ONCE,
+                          deadline))
             return false;
     }
     return true;
 }
 
-/* What came of `count` descriptors with one message; -1: the connection ended. */
-static int receive_some_fds(int connection, int *fds, int count)
+/* What came with one message. */
+typedef struct received {
+    int fds;       /* how many */
+    bool too_many; /* more than this process may open */
+} received;
+
+/* False: the connection ended, or not all of the body has come. */
+static bool receive_message(int connection, const struct iovec *body, int flags, int *fds,
+                            int count, received *came)
 {
-    char byte;
     fd_space control;
-    struct iovec body = {&byte, 1};
-    struct msghdr message = {.msg_iov = &body,
+    struct msghdr message = {.msg_iov = (struct iovec *)body,
                              .msg_iovlen = 1,
-                             .msg_control = control.space,
+                             .msg_control = count > 0 ? control.space : NULL,
                              .msg_controllen = CMSG_SPACE((size_t)count * sizeof *fds)};
     ssize_t got;
+    if (count == 0)
+        message.msg_controllen = 0;
     do
-        got = recvmsg(connection, &message, MSG_CMSG_CLOEXEC);
+        got = recvmsg(connection, &message, flags | MSG_CMSG_CLOEXEC);
     while (got < 0 && errno == EINTR);
-    if (got != 1)
-        return -1;
-    const struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    if (header == NULL || header->cmsg_type != SCM_RIGHTS)
-        return 0;
-    const size_t bytes = header->cmsg_len - CMSG_LEN(0);
-    memcpy(fds, CMSG_DATA(header), bytes);
-    return (int)(bytes / sizeof *fds);
+    *came = (received){0, got >= 0 && (message.msg_flags & MSG_CTRUNC) != 0};
+    const struct cmsghdr *header = got >= 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    if (header != NULL && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
+        const size_t bytes = header->cmsg_len - CMSG_LEN(0);
+        memcpy(fds, CMSG_DATA(header), bytes);
+        came->fds = (int)(bytes / sizeof *fds);
+    }
+    return got == (ssize_t)body->iov_len;
 }
 
 static void close_fds(const int *fds, int count)
@@ -152,37 +160,75 @@ static bool send_answer(int connection, enum verdict verdict, const handover_gif
     return sent;
 }
 
-/* The greeting of a rank that is still missing. */
-static bool hear_greeting(int connection, const bool *missing, int size, greeting *hello)
+/* The greeting of a rank that is still missing, and what it brings. What comes with any other is closed. */
+static bool hear_greeting(int connection, const bool *missing, int size, greeting *hello,
+                          handover_brought *brought, bool *too_many)
 {
     spot_stranger peer;
+    received came = {0, false};
+    int fds[HANDOVER_BROUGHT];
+    *too_many = false;
     if (!spot_is_own_user(connection, &peer) ||
-        !readable_before(connection, os_now_ns() + GREETING_LIMIT_NS) ||
-        recv(connection, hello, sizeof *hello, MSG_WAITALL | MSG_DONTWAIT) !=
-            (ssize_t)sizeof *hello)
+        !readable_before(connection, os_now_ns() + GREETING_LIMIT_NS))
         return false;
-    const enum verdict verdict = judge(hello, missing, size);
-    if (verdict != WELCOME)
+    const bool whole = receive_message(connection, &(struct iovec){hello, sizeof *hello},
+                                       MSG_WAITALL | MSG_DONTWAIT, fds, HANDOVER_BROUGHT, &came);
+    enum verdict verdict = whole ? judge(hello, missing, size) : OTHER_VERSION;
+    *too_many = verdict == WELCOME && came.too_many;
+    if (verdict == WELCOME && brought != NULL && came.fds < HANDOVER_BROUGHT)
+        verdict = OTHER_VERSION;
+    if (verdict == WELCOME && brought != NULL) {
+        memcpy(brought[hello->rank].fds, fds, sizeof fds);
+        return true;
+    }
+    close_fds(fds, came.fds);
+    if (verdict != WELCOME && whole && !*too_many)
         send_answer(connection, verdict, NULL);
     return verdict == WELCOME;
 }
 
-/* One newcomer, whose connection is then ours no more; true if a rank that was still missing now has the
+/* After a send that failed: whether it is because the other side is gone. */
+static bool is_gone(void)
+{
+    return errno == EPIPE || errno == ECONNRESET;
+}
+
+static rueda_status fail_crowded(const handover *h)
+{
+    errno = EMFILE;
+    return status_fail_errno(RUEDA_ERR_SYSTEM,
+                             "rank %d cannot take in the other ranks; raise `ulimit -n`",
+                             h->spot.giver);
+}
+
+/* One newcomer, whose connection is then ours no more; *served: a rank that was still missing now has the
  * gift. */
-static bool serve(const handover *h, int connection, bool *missing, int size,
-                  const handover_gift *gift)
+static rueda_status serve(const handover *h, int connection, bool *missing, int size,
+                          const handover_gift *gift, handover_brought *brought, bool *served)
 {
     greeting hello;
-    const bool served = hear_greeting(connection, missing, size, &hello) &&
-                        send_answer(connection, WELCOME, gift) &&
-                        send_fds(connection, gift->fds, gift->fd_count);
-    if (served)
+    bool too_many;
+    rueda_status status = RUEDA_OK;
+    *served = false;
+    if (hear_greeting(connection, missing, size, &hello, brought, &too_many)) {
+        *served = send_answer(connection, WELCOME, gift) &&
+                  handover_send(connection, gift->fds, gift->fd_count);
+        if (!*served && !is_gone())
+            status =
+                status_fail_errno(RUEDA_ERR_SYSTEM, "rank %d cannot hand descriptors to rank %u",
+                                  h->spot.giver, hello.rank);
+        if (!*served && brought != NULL) {
+            close_fds(brought[hello.rank].fds, HANDOVER_BROUGHT);
+            memset(&brought[hello.rank], -1, sizeof *brought);
+        }
+    }
+    if (*served)
         missing[hello.rank] = false;
-    if (served && h->spot.giver == 0 && !attendance_is_seated(h->there, (int)hello.rank))
+    if (*served && h->spot.giver == 0 && !attendance_is_seated(h->there, (int)hello.rank))
         attendance_seat_socket(h->there, (int)hello.rank, connection);
     else
         close(connection);
-    return served;
+    return too_many ? fail_crowded(h) : status;
 }
 
 static rueda_status fail_missing(const handover *h, const bool *missing, int size)
@@ -205,7 +251,8 @@ static int count_missing(const bool *missing, int size)
 
 /* Those who have come by now; not more at once, since strangers may come without end. */
 static rueda_status serve_some(const handover *h, int listener, bool *missing, int size,
-                               const handover_gift *gift, const logger *log, bool *complained)
+                               const handover_gift *gift, handover_brought *brought,
+                               const logger *log, bool *complained)
 {
     for (int i = 0; i < SERVED_AT_ONCE; i++) {
         if (count_missing(missing, size) == 0 || !is_readable(listener, 0))
@@ -213,14 +260,16 @@ static rueda_status serve_some(const handover *h, int listener, bool *missing, i
         const int connection = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
         h->there->met = true;
         if (connection < 0 && errno == EMFILE)
-            return status_fail_errno(RUEDA_ERR_SYSTEM,
-                                     "rank %d cannot take in the other ranks; raise `ulimit -n`",
-                                     h->spot.giver);
+            return fail_crowded(h);
         if (connection < 0) {
             nanosleep(&(struct timespec){0, ACCEPT_PAUSE_NS}, NULL);
             break;
         }
-        if (serve(h, connection, missing, size, gift) || *complained ||
+        bool served;
+        const rueda_status status = serve(h, connection, missing, size, gift, brought, &served);
+        if (status != RUEDA_OK)
+            return status;
+        if (served || *complained ||
             attendance_look(h->there) != RUEDA_OK) /* a rank of ours that gives up, too */
             continue;
         *complained = true;
@@ -238,7 +287,8 @@ static void end_all(const handover *h, rueda_status status)
 }
 
 static rueda_status serve_all(const handover *h, int listener, bool *missing, int size,
-                              const handover_gift *gift, const logger *log)
+                              const handover_gift *gift, handover_brought *brought,
+                              const logger *log)
 {
     const uint64_t deadline = deadline_of(h->settings);
     uint64_t linger = 0; /* rank 0 also serves those who are to hear that a rank is lost */
@@ -248,7 +298,8 @@ static rueda_status serve_all(const handover *h, int listener, bool *missing, in
         const uint64_t now = os_now_ns();
         if (status != RUEDA_OK && linger == 0)
             linger = h->spot.giver == 0 ? attendance_linger_ns(h->there) : now;
-        const rueda_status served = serve_some(h, listener, missing, size, gift, log, &complained);
+        const rueda_status served =
+            serve_some(h, listener, missing, size, gift, brought, log, &complained);
         if (served != RUEDA_OK && h->spot.giver != 0)
             return served;
         if (served != RUEDA_OK)
@@ -264,7 +315,7 @@ static rueda_status serve_all(const handover *h, int listener, bool *missing, in
 }
 
 rueda_status handover_give(const handover *h, const bool *takes, int size,
-                           const handover_gift *gift, const logger *log)
+                           const handover_gift *gift, handover_brought *brought, const logger *log)
 {
     int listener = -1;
     bool *missing = malloc((size_t)size * sizeof *missing);
@@ -273,7 +324,7 @@ rueda_status handover_give(const handover *h, const bool *takes, int size,
     memcpy(missing, takes, (size_t)size * sizeof *missing);
     rueda_status status = spot_listen(&h->spot, &listener);
     if (status == RUEDA_OK) {
-        status = serve_all(h, listener, missing, size, gift, log);
+        status = serve_all(h, listener, missing, size, gift, brought, log);
         close(listener);
     }
     free(missing);
@@ -329,15 +380,21 @@ static rueda_status connect_before(const handover *h, int rank, uint64_t deadlin
     }
 }
 
-/* The giver is gone: if it is rank 0 we say so, of another rank 0 will tell. */
-static rueda_status fail_gone(const handover *h, int rank, uint64_t deadline)
+/* The giver has ended it. Why is told by our seat, or the seat ends, too. */
+static rueda_status await_reason(const handover *h, int rank, uint64_t deadline)
 {
     rueda_status status = attendance_look(h->there);
-    if (h->spot.giver == 0 && status == RUEDA_OK)
-        return attendance_lose(h->there, 0);
     while (status == RUEDA_OK && os_now_ns() < deadline)
         status = attendance_wait(h->there, -1);
     return status == RUEDA_OK ? fail_late(h, rank, &(spot_stranger){0}) : status;
+}
+
+/* The giver is gone: if it is rank 0, with whom we have no seat yet, we say so; of another rank 0 will tell. */
+static rueda_status fail_gone(const handover *h, int rank, uint64_t deadline)
+{
+    if (h->spot.giver == 0 && attendance_look(h->there) == RUEDA_OK)
+        return attendance_lose(h->there, 0);
+    return await_reason(h, rank, deadline);
 }
 
 static rueda_status fail_refused(const handover *h, int rank, int size, uint32_t verdict)
@@ -370,37 +427,69 @@ static rueda_status await(const handover *h, int rank, uint64_t deadline, int co
     return RUEDA_OK;
 }
 
-static rueda_status take_fds(const handover *h, int rank, uint64_t deadline, int connection,
-                             const handover_gift *gift)
+/* *ended: the connection did. */
+static rueda_status receive_fds(const handover *h, int rank, int connection, uint64_t deadline,
+                                int *fds, int count, bool *ended)
 {
+    char byte;
     int done = 0;
-    while (done < gift->fd_count) {
-        const int rest = gift->fd_count - done;
-        const int wanted = rest < FDS_AT_ONCE ? rest : FDS_AT_ONCE;
+    *ended = false;
+    while (done < count && !*ended) {
+        const int rest = count - done, wanted = rest < FDS_AT_ONCE ? rest : FDS_AT_ONCE;
+        received came = {0, false};
         rueda_status status = await(h, rank, deadline, connection);
-        const int got =
-            status == RUEDA_OK ? receive_some_fds(connection, gift->fds + done, wanted) : 0;
-        if (status == RUEDA_OK && got < 0)
-            status = fail_gone(h, rank, deadline);
-        else if (status == RUEDA_OK && got < wanted)
+        if (status == RUEDA_OK)
+            *ended = !receive_message(connection, &(struct iovec){&byte, 1}, 0, fds + done, wanted,
+                                      &came);
+        if (status == RUEDA_OK && !*ended && came.fds < wanted)
             status = status_fail(RUEDA_ERR_SYSTEM,
                                  "rank %d may open too few files: it needs %d for the memory and "
                                  "the ranks of its host alone; raise `ulimit -n`",
-                                 rank, gift->fd_count);
-        done += got > 0 ? got : 0;
+                                 rank, count);
+        done += came.fds;
         if (status != RUEDA_OK)
-            return close_fds(gift->fds, done), status;
+            return close_fds(fds, done), status;
     }
+    if (*ended)
+        close_fds(fds, done);
     return RUEDA_OK;
+}
+
+rueda_status handover_receive(const handover *h, int rank, int line, uint64_t deadline_ns, int *fds,
+                              int count)
+{
+    bool ended;
+    const rueda_status status = receive_fds(h, rank, line, deadline_ns, fds, count, &ended);
+    return ended ? await_reason(h, rank, deadline_ns) : status;
+}
+
+static rueda_status take_fds(const handover *h, int rank, uint64_t deadline, int connection,
+                             const handover_gift *gift)
+{
+    bool ended;
+    const rueda_status status =
+        receive_fds(h, rank, connection, deadline, gift->fds, gift->fd_count, &ended);
+    return ended ? fail_gone(h, rank, deadline) : status;
+}
+
+static rueda_status greet(const handover *h, int rank, int size, const handover_brought *brings,
+                          int connection, uint64_t deadline)
+{
+    greeting hello = {GREETING_MAGIC, GREETING_VERSION, (uint32_t)rank, (uint32_t)size};
+    if (send_message(connection, &(struct iovec){&hello, sizeof hello},
+                     brings == NULL ? NULL : brings->fds, brings == NULL ? 0 : HANDOVER_BROUGHT,
+                     os_now_ns() + GREETING_LIMIT_NS))
+        return RUEDA_OK;
+    if (is_gone())
+        return fail_gone(h, rank, deadline);
+    return status_fail_errno(RUEDA_ERR_SYSTEM, "rank %d cannot hand its memory to rank %d", rank,
+                             h->spot.giver);
 }
 
 static rueda_status take_answer(const handover *h, int rank, int size, uint64_t deadline,
                                 int connection, handover_gift *gift)
 {
     answer a;
-    const greeting hello = {GREETING_MAGIC, GREETING_VERSION, (uint32_t)rank, (uint32_t)size};
-    if (send(connection, &hello, sizeof hello, MSG_NOSIGNAL) != (ssize_t)sizeof hello)
-        return fail_gone(h, rank, deadline);
     const rueda_status status = await(h, rank, deadline, connection);
     if (status != RUEDA_OK)
         return status;
@@ -414,13 +503,17 @@ static rueda_status take_answer(const handover *h, int rank, int size, uint64_t 
     return RUEDA_OK;
 }
 
-rueda_status handover_take(const handover *h, int rank, int size, handover_gift *gift)
+rueda_status handover_take(const handover *h, int rank, int size, const handover_brought *brings,
+                           handover_gift *gift)
 {
     const uint64_t deadline = deadline_of(h->settings);
     int connection = -1;
     rueda_status status = connect_before(h, rank, deadline, &connection);
     if (status != RUEDA_OK)
         return status;
+    status = greet(h, rank, size, brings, connection, deadline);
+    if (status != RUEDA_OK)
+        return close(connection), status;
     h->there->met = true;
     status = take_answer(h, rank, size, deadline, connection, gift);
     const bool answered = status == RUEDA_OK;

@@ -10,6 +10,7 @@
 #include "observe/log.h"
 
 #define HANDOVER_BYTES 128 /* the most that travels beside the descriptors */
+#define HANDOVER_BROUGHT 2 /* descriptors that a taker may bring */
 
 typedef struct handover {
     const config *settings;
@@ -26,12 +27,27 @@ typedef struct handover_gift {
     uint8_t data[HANDOVER_BYTES];
 } handover_gift;
 
-/* The giver: serves each rank r with takes[r] (`size` entries). Blocks until all have it or time is
- * up. Strangers (another user, another greeting) are refused, logged once, and don't end the wait. */
-rueda_status handover_give(const handover *h, const bool *takes, int size,
-                           const handover_gift *gift, const logger *log);
+/* What a taker brings; -1: nothing. */
+typedef struct handover_brought {
+    int fds[HANDOVER_BROUGHT];
+} handover_brought;
 
-/* A taker, of a job of `size` ranks. */
-rueda_status handover_take(const handover *h, int rank, int size, handover_gift *gift);
+/* The giver: serves each rank r with takes[r] (`size` entries). Blocks until all have it or time is
+ * up. Strangers (another user, another greeting) are refused, logged once, and don't end the wait.
+ * What the ranks bring is put into `brought`, by rank, all -1 before, and is the caller's, also on failure;
+ * NULL: they bring nothing. */
+rueda_status handover_give(const handover *h, const bool *takes, int size,
+                           const handover_gift *gift, handover_brought *brought, const logger *log);
+
+/* A taker, of a job of `size` ranks. What it brings (NULL: nothing) stays its own. */
+rueda_status handover_take(const handover *h, int rank, int size, const handover_brought *brings,
+                           handover_gift *gift);
+
+/* Descriptors over a Unix socket that both ends have for nothing else. The sender does not wait for the
+ * receiver: false: it is gone, or the system does not let so many travel. */
+bool handover_send(int line, const int *fds, int count);
+/* All `count`, which are then the receiver's. Blocks at most until the deadline. */
+rueda_status handover_receive(const handover *h, int rank, int line, uint64_t deadline_ns, int *fds,
+                              int count);
 
 #endif

@@ -1,12 +1,18 @@
-/* share.c: the ranks of a host share a segment, and the bells by which they wake each other. The lowest of
- * them makes all and hands it to the others. */
+/* share.c: the ranks of a host share a segment, the bells by which they wake each other, and their heaps. The
+ * lowest of them makes segment and bells and hands them to the others. Each of those brings its heap and a line,
+ * one end of a pair of sockets: when all have come, all heaps go to each of them by it. */
 #include "boot/boot.h"
 #include "boot/handover.h"
+#include "memory/heap.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
+
+enum brought { BROUGHT_HEAP, BROUGHT_LINE };
 
 /* Who shares with us, and what is handed over: the segment, and a bell for each of them in ascending
  * order. */
@@ -14,7 +20,8 @@ typedef struct sharing {
     const config *settings;
     const boot_identity *who;
     boot_meeting *meeting;
-    bool *local; /* by rank */
+    const heap *heap; /* our own */
+    bool *local;      /* by rank */
     int count, giver;
     int *fds;
     int fd_count;
@@ -108,7 +115,116 @@ static rueda_status begin_sharing(sharing *s)
     return RUEDA_OK;
 }
 
+/* ---- Heaps ----------------------------------------------------------------------------------- */
+
+/* Our own among the ranks that share. */
+static int own_index(const sharing *s)
+{
+    int index = 0;
+    for (int r = 0; r < s->who->rank; r++)
+        index += s->local[r];
+    return index;
+}
+
+/* Maps the heaps of those who share with us, given in ascending order, and takes the descriptors over; but for
+ * our own. */
+static rueda_status attach_heaps(const sharing *s, const int *fds, segment *made)
+{
+    rueda_status status = segment_own_heap(made, (uint32_t)s->who->rank, s->heap->base);
+    for (int r = 0, next = 0; r < s->who->size; r++) {
+        if (!s->local[r])
+            continue;
+        const int fd = fds[next++];
+        if (r != s->who->rank && status == RUEDA_OK)
+            status = segment_attach_heap(made, (uint32_t)r, fd);
+        else if (r != s->who->rank)
+            close(fd);
+    }
+    return status;
+}
+
+/* Who is gone will be missed by all. */
+static rueda_status send_heaps(const sharing *s, const handover_brought *brought, const int *fds)
+{
+    for (int r = 0; r < s->who->size; r++) {
+        const int line = brought[r].fds[BROUGHT_LINE];
+        if (line >= 0 && !handover_send(line, fds, s->count) && errno != EPIPE)
+            return status_fail_errno(RUEDA_ERR_SYSTEM,
+                                     "rank %d cannot hand the heaps of the ranks of its host to "
+                                     "rank %d",
+                                     s->who->rank, r);
+    }
+    return RUEDA_OK;
+}
+
+/* The giver, when all have come. */
+static rueda_status spread_heaps(const sharing *s, handover_brought *brought, segment *made)
+{
+    int *fds = malloc((size_t)s->count * sizeof *fds), next = 0;
+    if (fds == NULL)
+        return fail_memory(s->who);
+    for (int r = 0; r < s->who->size; r++) {
+        if (s->local[r])
+            fds[next++] = r == s->who->rank ? s->heap->fd : brought[r].fds[BROUGHT_HEAP];
+    }
+    rueda_status status = send_heaps(s, brought, fds);
+    if (status == RUEDA_OK) {
+        status = attach_heaps(s, fds, made);
+        for (int r = 0; r < s->who->size; r++)
+            brought[r].fds[BROUGHT_HEAP] = -1;
+    }
+    free(fds);
+    return status;
+}
+
+/* A taker. They come when all ranks have come to the giver, who knows which have not. */
+static rueda_status collect_heaps(const sharing *s, const handover *h, int line, segment *made)
+{
+    int *fds = malloc((size_t)s->count * sizeof *fds);
+    if (fds == NULL)
+        return fail_memory(s->who);
+    const uint64_t deadline =
+        os_now_ns() + (uint64_t)s->settings->start_timeout * 1000000000u + BOOT_LATER_NS;
+    rueda_status status = handover_receive(h, s->who->rank, line, deadline, fds, s->count);
+    if (status == RUEDA_OK) {
+        close(fds[own_index(s)]);
+        status = attach_heaps(s, fds, made);
+    }
+    free(fds);
+    return status;
+}
+
 /* ---- Handing over ---------------------------------------------------------------------------- */
+
+static void close_brought(const sharing *s, const handover_brought *brought)
+{
+    for (int r = 0; r < s->who->size; r++) {
+        for (int i = 0; i < HANDOVER_BROUGHT; i++) {
+            if (brought[r].fds[i] >= 0)
+                close(brought[r].fds[i]);
+        }
+    }
+}
+
+static rueda_status serve_sharers(sharing *s, const handover *h, const logger *log, segment *made)
+{
+    const size_t bytes = (size_t)s->who->size * sizeof(handover_brought);
+    const handover_gift gift = {.fds = s->fds, .fd_count = s->fd_count};
+    handover_brought *brought = malloc(bytes);
+    if (brought == NULL)
+        return fail_memory(s->who);
+    memset(brought, -1, bytes);
+    s->fds[0] = made->fd;
+    s->local[s->giver] = false; /* takes nothing */
+    rueda_status status = handover_give(h, s->local, s->who->size, &gift, brought, log);
+    s->local[s->giver] = true;
+    s->fds[0] = -1; /* stays the segment's */
+    if (status == RUEDA_OK)
+        status = spread_heaps(s, brought, made);
+    close_brought(s, brought);
+    free(brought);
+    return status;
+}
 
 static rueda_status give(sharing *s, const handover *h, uint64_t generation, const logger *log,
                          segment *made)
@@ -116,21 +232,18 @@ static rueda_status give(sharing *s, const handover *h, uint64_t generation, con
     rueda_status status = segment_create(made, s->settings, (uint32_t)s->who->size, generation);
     if (status == RUEDA_OK)
         status = make_bells(s);
-    if (status != RUEDA_OK || s->count == 1)
+    if (status != RUEDA_OK)
         return status;
-    s->fds[0] = made->fd;
-    s->local[s->giver] = false; /* takes nothing */
-    status = handover_give(h, s->local, s->who->size,
-                           &(handover_gift){.fds = s->fds, .fd_count = s->fd_count}, log);
-    s->local[s->giver] = true;
-    s->fds[0] = -1; /* stays the segment's */
-    return status;
+    if (s->count == 1)
+        return segment_own_heap(made, (uint32_t)s->who->rank, s->heap->base);
+    return serve_sharers(s, h, log, made);
 }
 
-static rueda_status take(const sharing *s, const handover *h, segment *made)
+static rueda_status take_segment(const sharing *s, const handover *h, int line, segment *made)
 {
     handover_gift gift = {.fds = s->fds, .fd_count = s->fd_count};
-    const rueda_status status = handover_take(h, s->who->rank, s->who->size, &gift);
+    const handover_brought brings = {{[BROUGHT_HEAP] = s->heap->fd, [BROUGHT_LINE] = line}};
+    const rueda_status status = handover_take(h, s->who->rank, s->who->size, &brings, &gift);
     if (status != RUEDA_OK) {
         memset(s->fds, -1, (size_t)s->fd_count * sizeof *s->fds);
         return status;
@@ -138,6 +251,20 @@ static rueda_status take(const sharing *s, const handover *h, segment *made)
     const int fd = s->fds[0];
     s->fds[0] = -1;
     return segment_attach(made, fd);
+}
+
+static rueda_status take(const sharing *s, const handover *h, segment *made)
+{
+    int line[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, line) != 0)
+        return status_fail_errno(RUEDA_ERR_SYSTEM, "rank %d cannot make sockets; raise `ulimit -n`",
+                                 s->who->rank);
+    rueda_status status = take_segment(s, h, line[1], made);
+    close(line[1]); /* the giver has it: when it is gone, the line ends */
+    if (status == RUEDA_OK)
+        status = collect_heaps(s, h, line[0], made);
+    close(line[0]);
+    return status;
 }
 
 /* What the others need to know of this rank. */
@@ -153,9 +280,9 @@ static void announce(const segment *s, const config *settings, const boot_identi
 }
 
 rueda_status share_memory(const config *settings, const boot_identity *who, uint64_t generation,
-                          boot_meeting *m, const logger *log, segment *s)
+                          boot_meeting *m, const logger *log, const heap *own, segment *s)
 {
-    sharing all = {.settings = settings, .who = who, .meeting = m};
+    sharing all = {.settings = settings, .who = who, .meeting = m, .heap = own};
     rueda_status status = begin_sharing(&all);
     const handover h = {settings, {&m->identity, "memory", all.giver}, m->there};
     if (status == RUEDA_OK)

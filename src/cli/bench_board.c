@@ -138,7 +138,8 @@ static double serve(_Atomic uint32_t *line, uint32_t start)
         ns[i] = os_now_ns() - begin;
     }
     qsort(ns + TRIP_WARM, TRIPS - TRIP_WARM, sizeof ns[0], compare_ns);
-    return (double)ns[(TRIPS + TRIP_WARM) / 2] / NS_PER_US;
+    const size_t middle = (TRIPS + TRIP_WARM) / 2;
+    return (double)ns[middle] / NS_PER_US;
 }
 
 static void return_serve(_Atomic uint32_t *line, uint32_t start)

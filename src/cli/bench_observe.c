@@ -51,7 +51,7 @@ static bool meet(void)
 /* The writer may go where there is room, as it would in a job: not only to the core of this thread. */
 static bool start_timeline(watched *w, bool all_ranks)
 {
-    engine *e = context_peek();
+    engine *e = context_peek(context_of_process());
     cpu_set_t own;
     e->settings.timeline_all = all_ranks;
     sched_getaffinity(0, sizeof own, &own);
@@ -64,7 +64,7 @@ static bool start_timeline(watched *w, bool all_ranks)
 /* Nothing is in flight, so nobody drives: the trace may come and go. */
 static bool begin(watched *w, watcher who)
 {
-    engine *e = context_peek();
+    engine *e = context_peek(context_of_process());
     if (!meet())
         return false;
     if (who == TRACE)
@@ -77,7 +77,7 @@ static bool end(watcher who)
     if (!meet())
         return false;
     if (who == TRACE)
-        trace_fini(&context_peek()->trace);
+        trace_fini(&context_peek(context_of_process())->trace);
     return who < TIMELINE || rueda_timeline_stop() == RUEDA_OK;
 }
 

@@ -13,8 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-extern char **environ;
-
 typedef enum flavour { OPEN_MPI, HYDRA, UNKNOWN } flavour;
 
 typedef struct words {

@@ -12,13 +12,6 @@ rueda_status control_members_open(const control_members *g)
     return network_set_open(g->job->network, g->set, g->epoch, g->ranks, g->size);
 }
 
-/* Rounds are never numbered alike in two sets: a set takes the place of another in the segment without
- * clearing what a slower member may still have to read. */
-uint64_t control_first_round(const control_members *g)
-{
-    return (g->epoch << CONTROL_ROUND_BITS) + 1;
-}
-
 void control_members_close(const control_members *g)
 {
     if (g->job != NULL && g->job->network != NULL)
@@ -32,14 +25,26 @@ static segment_contribution *part_of(const control_members *g, uint64_t round, u
     return segment_contribution_at(g->job->segment, g->ranks[index], g->set, round);
 }
 
-segment_contribution *control_draft(const control_members *g, uint64_t round)
+rueda_status control_draft(const control_members *g, uint64_t round, bool with_news,
+                           segment_contribution **draft)
 {
-    return part_of(g, round, g->index);
+    const control *c = g->job;
+    rueda_status status = RUEDA_OK;
+    if (with_news && c->network != NULL)
+        status =
+            network_news_room(c->network, g->set, round, g->index, segment_news_bytes(c->segment));
+    else if (with_news)
+        status = segment_commit_news(c->segment, g->ranks[g->index], g->set);
+    if (status == RUEDA_OK)
+        *draft = part_of(g, round, g->index);
+    return status;
 }
 
-uint8_t *control_news_of(const control_members *g, segment_contribution *c)
+uint8_t *control_news(const control_members *g, uint64_t round, uint16_t index)
 {
-    return (uint8_t *)(c->ready + g->job->segment->header->cache_words);
+    if (g->job->network != NULL)
+        return network_news(g->job->network, g->set, round, index);
+    return segment_news_at(g->job->segment, g->ranks[index], g->set, round);
 }
 
 void control_want_times(const control *c)

@@ -1,7 +1,7 @@
 /* control.h: how ranks agree, wake each other and end the job; never tensor data. On one host through
  * the segment, on several through the network; above this header nobody sees a difference.
  *
- * Rounds. Each process set has rounds, numbered from control_first_round. A member contributes once to
+ * Rounds. Each process set has rounds, numbered from CONTROL_FIRST_ROUND. A member contributes once to
  * a round: ready bits, flags and news. When all members have contributed, each reads all contributions,
  * in the order of the set, and so all compute the same result. Two buffers are enough: a member
  * contributes to round r+2 only after everyone has contributed to r+1, hence has read round r.
@@ -49,14 +49,15 @@ typedef struct control_members {
     uint32_t set;          /* number of its part in every area */
     uint16_t size, index;  /* members, and which of them we are */
     const uint16_t *ranks; /* global rank of each member, ascending */
-    uint64_t epoch;        /* tells sets apart that have the same number one after the other */
+    uint64_t epoch; /* tells sets apart that have the same number one after the other: how many
+                              sets had been added to the job */
 } control_members;
 
 /* Before the first and after the last round of a group. */
 rueda_status control_members_open(const control_members *g);
 void control_members_close(const control_members *g);
-uint64_t control_first_round(const control_members *g);
-#define CONTROL_ROUND_BITS 32 /* of the number of a round, below the epoch of its set */
+/* A set's rounds count from here: what another set has left at its place was cleared before. */
+#define CONTROL_FIRST_ROUND UINT64_C(1)
 
 /* Takes in what has come by the network; true: something moved. */
 bool control_pump(const control *c);
@@ -75,10 +76,13 @@ bool control_has_withdrawn(const control *c, uint32_t rank); /* or has left */
 void control_leave(const control *c);
 
 /* Writes and publishes this member's part in `round`; the caller fills in flags, words, digest, ready
- * bits and news before, in the buffer that control_draft returns. Does not block. */
-segment_contribution *control_draft(const control_members *g, uint64_t round);
+ * bits and news before, in the buffer that control_draft gives. `with_news`: there are some, for which memory
+ * is taken. ERR_MEMORY. Does not block. */
+rueda_status control_draft(const control_members *g, uint64_t round, bool with_news,
+                           segment_contribution **draft);
 void control_contribute(const control_members *g, uint64_t round);
-uint8_t *control_news_of(const control_members *g, segment_contribution *c);
+/* The news of a member's contribution; to be touched only if there are some. */
+uint8_t *control_news(const control_members *g, uint64_t round, uint16_t index);
 
 /* From now on contributions that are read on this host carry the time (told_ns). */
 void control_want_times(const control *c);

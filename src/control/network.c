@@ -99,7 +99,7 @@ void network_close(network *n)
         byte_queue_free(&n->links[i].out);
     }
     free(n->links);
-    for (uint32_t s = 0; s < RUEDA_MAX_SETS; s++)
+    for (uint32_t s = 0; s < SEGMENT_SETS; s++)
         network_set_close(n, s);
     free(n->answers);
     free(n);

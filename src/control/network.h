@@ -42,6 +42,10 @@ rueda_status network_set_open(network *n, uint32_t set, uint64_t epoch, const ui
                               uint16_t size);
 void network_set_close(network *n, uint32_t set);
 segment_contribution *network_part(const network *n, uint32_t set, uint64_t round, uint16_t index);
+/* Memory for the news of a part, which is taken when it has some, and kept. ERR_MEMORY. */
+rueda_status network_news_room(network *n, uint32_t set, uint64_t round, uint16_t index,
+                               uint64_t bytes);
+uint8_t *network_news(const network *n, uint32_t set, uint64_t round, uint16_t index);
 void network_contribute(network *n, uint32_t set, uint64_t round, uint16_t index);
 
 /* ---- Questions: see control.h ---- */

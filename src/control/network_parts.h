@@ -33,12 +33,19 @@ typedef struct tree_link {
     uint64_t silence_ns; /* since something last came, as far as we were awake */
 } tree_link;
 
+/* News that came with a member's part in a round. */
+typedef struct network_newsroom {
+    uint8_t *bytes;
+    uint64_t room;
+} network_newsroom;
+
 typedef struct network_set {
     bool used;
     uint64_t epoch;
     uint16_t size;
     const uint16_t *ranks;
     uint8_t *parts;                  /* two of contribution_bytes for each member */
+    network_newsroom *news;          /* likewise two for each */
     uint32_t neighbours[BOOT_LINKS]; /* numbers of links */
     int neighbour_count;
 } network_set;
@@ -61,7 +68,7 @@ struct network {
 
     tree_link *links; /* their numbers are those of their streams */
     uint32_t link_count;
-    network_set sets[RUEDA_MAX_SETS];
+    network_set sets[SEGMENT_SETS];
     heartbeat heartbeat;
     uint64_t next_beat_ns;
     network_clock clock;

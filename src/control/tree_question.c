@@ -60,7 +60,7 @@ bool tree_take_question(network *n, const uint8_t *bytes, size_t size, const tre
     if (size < sizeof m)
         return false;
     memcpy(&m, bytes, sizeof m);
-    if (m.set >= RUEDA_MAX_SETS || m.rank >= n->size || m.count > SEGMENT_QUESTION_NAMES ||
+    if (m.set >= SEGMENT_SETS || m.rank >= n->size || m.count > SEGMENT_QUESTION_NAMES ||
         size != sizeof m + m.count * sizeof(uint64_t))
         return false;
     const network_set *s = &n->sets[m.set];
@@ -77,7 +77,7 @@ bool tree_take_answer(network *n, const uint8_t *bytes, size_t size, const tree_
     if (size != sizeof m)
         return false;
     memcpy(&m, bytes, sizeof m);
-    if (m.set >= RUEDA_MAX_SETS || m.rank >= n->size || m.asker >= n->size)
+    if (m.set >= SEGMENT_SETS || m.rank >= n->size || m.asker >= n->size)
         return false;
     const network_set *s = &n->sets[m.set];
     if (!s->used || s->epoch != m.epoch || m.rank == n->rank)

@@ -38,12 +38,13 @@ rueda_status network_set_open(network *n, uint32_t set, uint64_t epoch, const ui
     network_set *s = &n->sets[set];
     const size_t bytes = n->segment->contribution_bytes; /* a multiple of the line */
     s->parts = aligned_alloc(OS_CACHE_LINE, (size_t)size * 2 * bytes);
-    if (s->parts == NULL)
+    s->news = calloc((size_t)size * 2, sizeof *s->news);
+    s->size = size;
+    if (s->parts == NULL || s->news == NULL)
         return status_fail(RUEDA_ERR_MEMORY, "out of memory for a process set");
     for (size_t i = 0; i < (size_t)size * 2; i++)
         memset(s->parts + i * bytes, 0, sizeof(segment_contribution));
     s->epoch = epoch;
-    s->size = size;
     s->ranks = ranks;
     s->used = true;
     return find_neighbours(n, s);
@@ -51,19 +52,42 @@ rueda_status network_set_open(network *n, uint32_t set, uint64_t epoch, const ui
 
 void network_set_close(network *n, uint32_t set)
 {
-    free(n->sets[set].parts);
-    n->sets[set] = (network_set){0};
+    network_set *s = &n->sets[set];
+    for (size_t i = 0; s->news != NULL && i < (size_t)s->size * 2; i++)
+        free(s->news[i].bytes);
+    free(s->news);
+    free(s->parts);
+    *s = (network_set){0};
+}
+
+static size_t part_number(uint64_t round, uint16_t index)
+{
+    return (size_t)index * 2 + (round & 1);
 }
 
 segment_contribution *network_part(const network *n, uint32_t set, uint64_t round, uint16_t index)
 {
-    const size_t number = (size_t)index * 2 + (round & 1);
-    return (segment_contribution *)(n->sets[set].parts + number * n->segment->contribution_bytes);
+    return (segment_contribution *)(n->sets[set].parts +
+                                    part_number(round, index) * n->segment->contribution_bytes);
 }
 
-static uint8_t *news_of(const network *n, segment_contribution *c)
+rueda_status network_news_room(network *n, uint32_t set, uint64_t round, uint16_t index,
+                               uint64_t bytes)
 {
-    return (uint8_t *)(c->ready + n->segment->header->cache_words);
+    network_newsroom *room = &n->sets[set].news[part_number(round, index)];
+    if (bytes <= room->room)
+        return RUEDA_OK;
+    uint8_t *grown = realloc(room->bytes, bytes);
+    if (grown == NULL)
+        return status_fail(RUEDA_ERR_MEMORY, "no %llu bytes for news of process set %u",
+                           (unsigned long long)bytes, set);
+    *room = (network_newsroom){grown, bytes};
+    return RUEDA_OK;
+}
+
+uint8_t *network_news(const network *n, uint32_t set, uint64_t round, uint16_t index)
+{
+    return n->sets[set].news[part_number(round, index)].bytes;
 }
 
 void network_contribute(network *n, uint32_t set, uint64_t round, uint16_t index)
@@ -81,8 +105,9 @@ void network_contribute(network *n, uint32_t set, uint64_t round, uint16_t index
         .words = c->words,
         .news_bytes = c->news_bytes,
         .news_count = c->news_count};
-    const struct iovec parts[] = {
-        {&message, sizeof message}, {c->ready, bits}, {news_of(n, c), c->news_bytes}};
+    const struct iovec parts[] = {{&message, sizeof message},
+                                  {c->ready, bits},
+                                  {network_news(n, set, round, index), c->news_bytes}};
     atomic_store_explicit(&c->round, round, memory_order_release);
     tree_say_to_set(n, &n->sets[set], parts, 3, NULL);
 }
@@ -107,7 +132,7 @@ bool tree_take_contribution(network *n, const uint8_t *bytes, size_t size, const
     if (size < sizeof m)
         return false;
     memcpy(&m, bytes, sizeof m);
-    if (m.set >= RUEDA_MAX_SETS || m.rank >= n->size || m.words > n->segment->header->cache_words ||
+    if (m.set >= SEGMENT_SETS || m.rank >= n->size || m.words > n->segment->header->cache_words ||
         m.news_bytes > segment_news_bytes(n->segment) ||
         size != sizeof m + m.words * sizeof(uint64_t) + m.news_bytes)
         return false;
@@ -115,6 +140,9 @@ bool tree_take_contribution(network *n, const uint8_t *bytes, size_t size, const
     const int index = s->used && s->epoch == m.epoch ? index_of(s, m.rank) : -1;
     if (index < 0 || m.rank == n->rank)
         return true;
+    const rueda_status room = network_news_room(n, m.set, m.round, (uint16_t)index, m.news_bytes);
+    if (room != RUEDA_OK) /* the job ends, as we cannot hear what we are told */
+        return mesh_fail(n->mesh, room), true;
     segment_contribution *c = network_part(n, m.set, m.round, (uint16_t)index);
     c->flags = m.flags;
     c->words = m.words;
@@ -124,7 +152,9 @@ bool tree_take_contribution(network *n, const uint8_t *bytes, size_t size, const
     c->told_ns = segment_time(n->segment); /* clocks of hosts differ: when it has arrived */
     const uint8_t *bits = bytes + sizeof m;
     memcpy(c->ready, bits, m.words * sizeof(uint64_t));
-    memcpy(news_of(n, c), bits + m.words * sizeof(uint64_t), m.news_bytes);
+    if (m.news_bytes > 0)
+        memcpy(network_news(n, m.set, m.round, (uint16_t)index), bits + m.words * sizeof(uint64_t),
+               m.news_bytes);
     atomic_store_explicit(&c->round, m.round, memory_order_release);
     tree_say_to_set(n, s, &(struct iovec){(void *)bytes, size}, 1, from);
     return true;
@@ -132,5 +162,5 @@ bool tree_take_contribution(network *n, const uint8_t *bytes, size_t size, const
 
 size_t tree_longest_message(const network *n)
 {
-    return sizeof(tree_contribution) + n->segment->contribution_bytes;
+    return sizeof(tree_contribution) + n->segment->contribution_bytes + n->segment->news_bytes;
 }

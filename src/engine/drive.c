@@ -56,13 +56,9 @@ static bool background_done(const engine *e)
 
 static bool has_mail(engine *e)
 {
-    for (int32_t i = 0; i < e->set_limit; i++) {
-        process_set *s = &e->sets[i];
-        if (s->exists && s->member &&
-            (queue_has_mail(&s->queue) || (s->p2p != NULL && p2p_has_mail(s->p2p))))
-            return true;
-    }
-    return false;
+    const process_set *all = &e->sets[RUEDA_GLOBAL_SET];
+    return queue_has_mail(&e->sets[RUEDA_GLOBAL_SET].queue) || atomic_load(&e->called) != NULL ||
+           (all->p2p != NULL && p2p_has_mail(all->p2p));
 }
 
 /* Whether data may come that only asking shows, and that moves only while we ask. */

@@ -52,17 +52,18 @@ static rueda_status make_global_set(engine *e)
         return status_fail(RUEDA_ERR_MEMORY, "out of memory in rueda_init");
     for (int r = 0; r < e->who.size; r++)
         all[r] = r;
-    const rueda_status status = sets_make(e, 0, all, (uint32_t)e->who.size);
+    const rueda_status status = sets_make(e, RUEDA_GLOBAL_SET, all, (uint32_t)e->who.size);
+    if (status == RUEDA_OK)
+        sets_note(e, RUEDA_GLOBAL_SET, all, (uint32_t)e->who.size);
     free(all);
-    e->sets[0].exists = status == RUEDA_OK;
     return status;
 }
 
 static rueda_status start_parts(engine *e)
 {
-    rueda_status status = make_global_set(e);
+    rueda_status status = sets_init(e);
     if (status == RUEDA_OK)
-        status = heap_init(&e->heap, &e->segment, (uint32_t)e->who.rank);
+        status = make_global_set(e);
     if (status == RUEDA_OK)
         status = watch_open(e);
     if (status == RUEDA_OK)
@@ -73,16 +74,18 @@ static rueda_status start_parts(engine *e)
 }
 
 /* `whole`: the job is not broken. */
-static void stop_parts(engine *e, bool whole, heap_leftovers **leftovers)
+static void stop_parts(engine *e, bool whole)
 {
     background_stop(e);
     notes_stop(e);
     watch_close(e);
-    for (int32_t i = 0; i < RUEDA_MAX_SETS; i++)
+    for (int32_t i = 0; i < e->set_limit; i++)
         sets_unmake(e, i);
     transports_leave(&e->transports, whole);
     control_close(&e->control);
-    heap_leave(&e->heap, &e->segment, leftovers);
+    sets_fini(e);
+    segment_close(&e->segment);
+    heap_leave(e->heap);
     board_close(e->board);
     pthread_mutex_destroy(&e->sets_lock);
 }
@@ -130,7 +133,7 @@ static rueda_status join_job(engine *e, const rueda_init_options *options)
     const attendance_ends ends = {fault_in_init(&e->fault, e->settings.rank), e->board,
                                   options->interrupted, options->interrupted_argument};
     rueda_status status =
-        boot_join(settings, &e->who, e->generation, &ends, &e->log, &e->segment, &meeting);
+        boot_join(settings, &e->who, e->generation, &ends, &e->log, e->heap, &e->segment, &meeting);
     explicit_bzero(&e->settings.key,
                    sizeof e->settings.key); /* the meeting has it where it is used */
     e->met = meeting.met;
@@ -171,9 +174,13 @@ static rueda_status join(engine *e, const rueda_init_options *options)
         status = notes_prepare(e);
     if (status == RUEDA_OK) {
         e->board = board_open(&e->settings);
-        status = join_job(e, options);
+        status = heap_open(e->heap, (uint64_t)e->settings.heap_max, (uint32_t)e->who.rank);
+        boot_name_rank(status, e->who.rank);
     }
+    if (status == RUEDA_OK)
+        status = join_job(e, options);
     if (status != RUEDA_OK) {
+        heap_leave(e->heap);
         transports_leave(&e->transports, false);
         board_close(e->board);
     }
@@ -181,11 +188,12 @@ static rueda_status join(engine *e, const rueda_init_options *options)
 }
 
 rueda_status engine_start(engine *e, const config *settings, const rueda_init_options *options,
-                          uint64_t generation)
+                          uint64_t generation, heap *h)
 {
     memset(e, 0, sizeof *e);
     e->settings = *settings;
     e->generation = generation;
+    e->heap = h;
     e->segment.fd = -1;
     atomic_store(&e->last_joined, -1);
     e->log = (logger){LOG_WARN, (int)settings->rank};
@@ -198,23 +206,28 @@ rueda_status engine_start(engine *e, const config *settings, const rueda_init_op
     e->crowded = e->who.crowded;
     status = start_parts(e);
     if (status != RUEDA_OK) {
-        heap_leftovers *none = NULL;       /* nobody has allocated yet */
         control_fail(&e->control, status); /* the others count on us already */
         leave(e, false);
-        stop_parts(e, false, &none);
+        stop_parts(e, false);
     }
     return status;
 }
 
+static bool has_flight(const process_set *s)
+{
+    return s->flight[LANE_SMALL].count > 0 || s->flight[LANE_LARGE].count > 0 ||
+           (s->p2p != NULL && p2p_has_flight(s->p2p));
+}
+
 bool engine_has_flight(const engine *e)
 {
-    for (int32_t i = 0; i < RUEDA_MAX_SETS; i++) {
-        const process_set *s = &e->sets[i];
-        if (s->exists && (s->flight[LANE_SMALL].count > 0 || s->flight[LANE_LARGE].count > 0 ||
-                          (s->p2p != NULL && p2p_has_flight(s->p2p))))
-            return true;
+    const process_set *s = &e->sets[RUEDA_GLOBAL_SET];
+    const process_set *next = e->busy;
+    while (s != NULL && !has_flight(s)) {
+        s = next;
+        next = next == NULL ? NULL : next->next_busy;
     }
-    return e->set_operations.first != NULL;
+    return s != NULL || e->set_operations.first != NULL;
 }
 
 /* What all ranks have agreed on is finished: they count on our part of it. */
@@ -229,7 +242,7 @@ static void drain(engine *e)
     }
 }
 
-void engine_stop(engine *e, heap_leftovers **leftovers)
+void engine_stop(engine *e)
 {
     background_stop(e);
     while (!drive_try(e))
@@ -239,7 +252,7 @@ void engine_stop(engine *e, heap_leftovers **leftovers)
     engine_break(e, RUEDA_ERR_SHUTDOWN, "rueda_shutdown was called while the request was pending");
     linger_end(e);
     leave(e, whole);
-    stop_parts(e, whole, leftovers);
+    stop_parts(e, whole);
 }
 
 void engine_forget(engine *e)
@@ -254,8 +267,7 @@ static uint64_t bytes_of(entry *const *entries, size_t count)
 {
     uint64_t bytes = 0;
     for (size_t i = 0; i < count; i++)
-        bytes += signature_elements(&entries[i]->signature) *
-                 rueda_dtype_bytes((rueda_dtype)entries[i]->signature.dtype);
+        bytes += signature_bytes(&entries[i]->signature);
     return bytes;
 }
 
@@ -280,7 +292,9 @@ rueda_status engine_submit(engine *e, process_set *s, entry *const *entries,
     const rueda_status status = queue_submit(&s->queue, entries, names, count);
     if (status != RUEDA_OK)
         atomic_fetch_sub(&e->outstanding, count);
-    else if (!will_wait)
+    else
+        busy_call(e, s);
+    if (status == RUEDA_OK && !will_wait)
         engine_call_driver(e, bytes);
     return status;
 }
@@ -294,7 +308,7 @@ static void count_user(engine *e, int32_t id, uint32_t change)
 
 rueda_status engine_set(engine *e, int32_t id, process_set **set)
 {
-    if (id < 0 || id >= RUEDA_MAX_SETS)
+    if (id < 0 || id >= SEGMENT_SETS)
         return status_fail(RUEDA_ERR_ARGUMENT, "process set %d does not exist", id);
     /* first count, then look: a removal does it the other way round */
     count_user(e, id, 1);

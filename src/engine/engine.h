@@ -47,7 +47,7 @@ typedef struct operation_list {
 /* Why two classes: a small operation must never wait in line behind a large one. */
 typedef enum lane { LANE_SMALL, LANE_LARGE, LANE_COUNT } lane;
 
-typedef struct planned planned;
+typedef struct known_plan known_plan;
 
 /* How long nothing was heard of a rank, and its last sign. */
 typedef struct watch_silence {
@@ -64,7 +64,10 @@ typedef struct stall_question {
 
 struct process_set {
     _Atomic bool exists; /* written last, by the driver */
+    _Atomic bool called; /* it is, or will be at once, in the list of called sets; see busy.c */
     bool member;         /* this rank is in it; the rest is valid only then */
+    bool busy;           /* it is in the driver's list of busy sets */
+    process_set *next_called, *next_busy;
     uint16_t size, index;
     uint16_t *ranks;
     uint16_t hosts;    /* that its members are on; without shared memory each counts as its own */
@@ -72,14 +75,14 @@ struct process_set {
     control_members members;
     queue queue;
     negotiation negotiation;
-    transport_channel **channels;
+    transport_channel **channels;  /* by channel; of an added set NULL until first used */
     exec_scratch *scratch;         /* by channel */
     uint64_t *begun, *done;        /* by channel: operations launched, and finished here */
     uint64_t launched[LANE_COUNT]; /* operations ever, decides the channel */
     operation_list flight[LANE_COUNT];
     p2p *_Atomic p2p; /* sends and receives; NULL until the first; made under the queue's lock */
     uint64_t next_number;
-    planned *plans;
+    known_plan *plans;
 };
 
 /* Counted by the driver, read by anyone. */
@@ -97,7 +100,7 @@ struct engine {
     segment segment;
     control control;       /* over the segment, and the network if there is one */
     transports transports; /* of all sets */
-    heap heap;
+    heap *heap;            /* the process's, which outlives the engine */
     const kernel_table *kernel;
     timeline timeline;
     trace trace;           /* the driver writes it */
@@ -108,8 +111,9 @@ struct engine {
         pieces; /* wanted of a tensor, alike on all ranks; few where ranks take turns on a core */
 
     pthread_mutex_t sets_lock;
-    process_set sets[RUEDA_MAX_SETS];
-    _Atomic uint32_t set_users[RUEDA_MAX_SETS]; /* calls that hold a set, see engine_set */
+    process_set *sets;         /* SEGMENT_SETS places; a set's number is its place */
+    _Atomic int32_t set_limit; /* all sets have smaller numbers: nobody need look further */
+    _Atomic uint32_t set_users[SEGMENT_SETS]; /* calls that hold a set, see engine_set */
     _Atomic int last_joined;
     engine_counters counters;
 
@@ -117,18 +121,24 @@ struct engine {
     _Atomic uint64_t unseen;      /* bytes submitted since the driver last looked */
     _Atomic uint32_t driving;     /* 0 or 1 */
     _Atomic uint32_t forking;     /* a thread is about to fork: nobody may drive */
-    _Atomic uint32_t napping;     /* the driver sleeps, but will look by itself very soon */
-    _Atomic uint32_t waiters;     /* threads inside engine_wait */
-    _Atomic uint32_t sleepers;    /* of those, asleep on `events` */
-    _Atomic uint32_t events;      /* changes when requests end or the driver leaves */
+    _Atomic(process_set *)
+        called;                /* added sets with mail that the driver has not seen, see busy.c */
+    _Atomic uint32_t napping;  /* the driver sleeps, but will look by itself very soon */
+    _Atomic uint32_t waiters;  /* threads inside engine_wait */
+    _Atomic uint32_t sleepers; /* of those, asleep on `events` */
+    _Atomic uint32_t events;   /* changes when requests end or the driver leaves */
     pthread_t background;
     bool has_background;
     _Atomic uint32_t background_state; /* see background.c */
     _Atomic uint32_t stopping;
 
     /* the driver's */
-    int32_t set_limit;             /* all sets have smaller numbers: passes need not look further */
+    process_set *busy;             /* added sets that a pass looks at, see busy.c */
     uint64_t sets_added;           /* so far, alike on all ranks */
+    uint32_t set_count;            /* that exist, likewise */
+    int32_t resting;               /* place of the set that the last change removed; 0: none */
+    bool rested_in;                /* this rank was in that set */
+    uint64_t *set_hashes;          /* by place, of the ranks; 0: no set */
     operation_list set_operations; /* additions and removals of sets, one after the other */
     rueda_status broken;           /* not OK: everything ends with it */
     uint32_t lingering;            /* operations that cannot end yet, see linger.c */
@@ -145,10 +155,9 @@ struct engine {
 
 /* Of the options (all fields) the process sets are left to the caller. */
 rueda_status engine_start(engine *e, const config *settings, const rueda_init_options *options,
-                          uint64_t generation);
-/* Finishes what is agreed, ends the rest with ERR_SHUTDOWN, leaves the job. Shared memory that its users
- * still have is put before `*leftovers`. */
-void engine_stop(engine *e, heap_leftovers **leftovers);
+                          uint64_t generation, heap *h);
+/* Finishes what is agreed, ends the rest with ERR_SHUTDOWN, leaves the job. */
+void engine_stop(engine *e);
 /* Around a fork, one at a time: nobody drives meanwhile, so that the child finds everything whole. A
  * driver that does not make room soon (it may be the forking thread itself, in a signal handler) is not
  * waited for: false. */
@@ -191,7 +200,20 @@ void engine_tell_waiters(engine *e);
 bool linger_is_needed(const operation *o);
 bool linger_release(engine *e);             /* ends those it can; true: some */
 void linger_watch(engine *e, uint64_t now); /* for peers that do not let go; called now and then */
-void linger_end(engine *e);                 /* at once: the memory goes, too */
+void linger_end(engine *e);                 /* all of them, at shutdown */
+
+/* fuse.c: takes the first and all later records that go with it out of the list (they become NULL) and puts
+ * them into `fused`; returns how many. */
+uint32_t fuse_take(const engine *e, record **list, uint32_t count, record **fused);
+
+/* shape.c: the chunks of a plan in one space of fused tensors. Returns the largest. */
+uint64_t shape_fused(const engine *e, exec_extent *extents, const plan *p, uint64_t elements,
+                     uint64_t element_bytes);
+/* Chunks of IN and OUT (`chunks` after it) of an operation with one tensor, and its output, as the collective
+ * wants them; `parts` are the plan's. *largest: of any rank. */
+rueda_status shape_single(operation *o, const record *r, uint32_t parts, uint32_t chunks,
+                          uint64_t *largest);
+uint64_t shape_rows(const record *r, const process_set *s); /* of all members together */
 
 /* launch.c */
 void launch_decided(engine *e, process_set *s, const negotiation_result *result);
@@ -207,17 +229,33 @@ operation *operation_remove(operation_list *list, operation **link);
 void operation_finish(engine *e, operation *o, rueda_status status, const char *text);
 void operation_free(operation *o);
 
-/* plans.c */
-rueda_status plans_get(engine *e, process_set *s, plan_collective collective,
-                       const plan_choice *choice, plan_layout layout, const plan **found);
+/* plans.c: the plan for a decided tensor, or for several that are fused and have so many bytes. It belongs to
+ * the set. */
+rueda_status plans_find(engine *e, process_set *s, const record *r, uint64_t bytes,
+                        uint32_t tensors, const plan **found);
 void plans_free(process_set *s);
 
 /* sets.c */
 rueda_status sets_make(engine *e, int32_t id, const int64_t *ranks, uint32_t count);
+void sets_note(engine *e, int32_t id, const int64_t *ranks, uint32_t count); /* it exists now */
 void sets_unmake(engine *e, int32_t id);
+/* Before the global set is made, and after the last one is gone. ERR_MEMORY. */
+rueda_status sets_init(engine *e);
+void sets_fini(engine *e);
+/* Provides what an operation of an added set uses of its channel; `bytes`: its largest chunk. *slot_bytes:
+ * what it has of each slot. */
+rueda_status sets_provide(engine *e, const operation *o, const plan *p, uint64_t bytes,
+                          uint64_t *slot_bytes);
 rueda_status sets_begin(engine *e, operation *o);
 void sets_complete(engine *e, operation *o);
 bool sets_drained(engine *e, operation *o);
+
+/* busy.c: which added sets a pass looks at. call: any thread, when mail is there for a set that it holds. */
+void busy_call(engine *e, process_set *s);
+void busy_take_calls(engine *e);
+void busy_add(engine *e, process_set *s);
+void busy_remove(engine *e, process_set *s);
+bool busy_is_over(const process_set *s); /* nothing to do in it until mail comes */
 
 /* sendrecv.c: sends and receives; `step` and `end` only of a set that has some, `listen` once there is a mesh. */
 void sendrecv_listen(engine *e);

@@ -52,11 +52,6 @@ bool linger_release(engine *e)
     return end_some(e, false);
 }
 
-void linger_end(engine *e)
-{
-    end_some(e, true);
-}
-
 static size_t count_tensors(const engine *e)
 {
     size_t count = 0;
@@ -94,7 +89,7 @@ static rueda_status detach(engine *e)
                 used += list_ranges(o, ranges + used);
         }
     }
-    const rueda_status status = heap_detach(&e->heap, ranges, used);
+    const rueda_status status = heap_detach(e->heap, ranges, used);
     free(ranges);
     return status;
 }
@@ -126,4 +121,15 @@ void linger_watch(engine *e, uint64_t now)
     }
     if (!linger_release(e) && now >= e->linger_until_ns)
         lose_patience(e);
+}
+
+/* The memory stays its users', and the job that goes may be followed by another: peers get the same time to let
+ * go of it as ever. */
+void linger_end(engine *e)
+{
+    for (uint64_t now; e->lingering > 0 && e->linger_until_ns != UINT64_MAX; os_yield()) {
+        now = os_now_ns();
+        linger_watch(e, now);
+    }
+    end_some(e, true);
 }

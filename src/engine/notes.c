@@ -202,13 +202,11 @@ void notes_finished(engine *e, const operation *o, rueda_status status)
 static void tell_waiting(engine *e, process_set *s, uint64_t before)
 {
     pthread_mutex_lock(&s->queue.lock);
-    for (size_t b = 0; b < s->queue.bucket_count; b++) {
-        for (const record *r = s->queue.buckets[b]; r != NULL; r = r->chain) {
-            if (!r->waits || r->entry->submitted_ns > before)
-                continue;
-            const timeline_subject subject = subject_of(e, s, r->entry);
-            timeline_waiting(&e->timeline, &subject, r->entry->submitted_ns);
-        }
+    for (const record *r = NULL; (r = queue_next(&s->queue, r)) != NULL;) {
+        if (!r->waits || r->entry->submitted_ns > before)
+            continue;
+        const timeline_subject subject = subject_of(e, s, r->entry);
+        timeline_waiting(&e->timeline, &subject, r->entry->submitted_ns);
     }
     pthread_mutex_unlock(&s->queue.lock);
 }

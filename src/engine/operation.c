@@ -54,10 +54,8 @@ static void note_norms(const operation *o)
     for (uint32_t i = 0; i < o->count; i++) {
         if (o->entries[i] == NULL)
             continue;
-        o->entries[i]->record->combined = o->exec.norms[i].combined;
-        o->entries[i]->record->leaves = o->exec.norms[i].leaves;
-        o->entries[i]->record->counted = o->exec.norms[i].counted;
-        o->entries[i]->record->has_norms = true;
+        const exec_norms *n = &o->exec.norms[i];
+        o->entries[i]->record->norms = (record_norms){true, n->combined, n->leaves, n->counted};
     }
     pthread_mutex_unlock(&o->set->queue.lock);
 }
@@ -67,7 +65,7 @@ static void end_entry(process_set *s, entry *ended, rueda_status status, const c
     record *r = ended->record;
     request_end(ended->request, status, text);
     entry_free(ended);
-    if (r->bit < 0)
+    if (r->cache.bit < 0)
         negotiation_settle(&s->negotiation, r);
 }
 

@@ -3,12 +3,12 @@
 
 #include <stdlib.h>
 
-struct planned {
+struct known_plan {
     plan_collective collective;
     plan_algorithm algorithm;
     plan_layout layout;
     plan *plan; /* NULL: the algorithm does not serve this */
-    planned *next;
+    known_plan *next;
 };
 
 static bool same_layout(const plan_layout *a, const plan_layout *b)
@@ -63,10 +63,10 @@ static bool serves(const plan *p, const plan_choice *choice)
 }
 
 /* Built now and remembered, also that there is none. */
-static rueda_status make(engine *e, process_set *s, const planned *wanted, planned **made)
+static rueda_status make(engine *e, process_set *s, const known_plan *wanted, known_plan **made)
 {
     const char *why = NULL;
-    planned *p = malloc(sizeof *p);
+    known_plan *p = malloc(sizeof *p);
     if (p == NULL)
         return status_fail(RUEDA_ERR_MEMORY, "out of memory for a plan");
     *p = *wanted;
@@ -89,9 +89,9 @@ static rueda_status make(engine *e, process_set *s, const planned *wanted, plann
 }
 
 /* *found is NULL where the algorithm does not serve the collective. */
-static rueda_status get(engine *e, process_set *s, const planned *wanted, const plan **found)
+static rueda_status get(engine *e, process_set *s, const known_plan *wanted, const plan **found)
 {
-    planned *p = s->plans;
+    known_plan *p = s->plans;
     while (p != NULL &&
            !(p->collective == wanted->collective && p->algorithm == wanted->algorithm &&
              same_layout(&p->layout, &wanted->layout)))
@@ -103,10 +103,10 @@ static rueda_status get(engine *e, process_set *s, const planned *wanted, const 
 }
 
 /* The table's answer, unless another algorithm is forced and serves. */
-rueda_status plans_get(engine *e, process_set *s, plan_collective collective,
-                       const plan_choice *choice, plan_layout layout, const plan **found)
+static rueda_status get_best(engine *e, process_set *s, const plan_choice *choice,
+                             plan_layout layout, const plan **found)
 {
-    planned wanted = {.collective = collective, .layout = layout};
+    known_plan wanted = {.collective = choice->collective, .layout = layout};
     const plan_algorithm selected = plan_select(choice, &layout.small);
     *found = NULL;
     if (e->forced != PLAN_ALGORITHM_AUTO && e->forced != selected) {
@@ -124,14 +124,61 @@ rueda_status plans_get(engine *e, process_set *s, plan_collective collective,
     }
     if (status == RUEDA_OK && (*found == NULL || !serves(*found, choice)))
         return status_fail(RUEDA_ERR_INTERNAL, "there is no plan for %s by %s on %u ranks",
-                           plan_collective_name(collective), plan_algorithm_name(selected),
+                           plan_collective_name(choice->collective), plan_algorithm_name(selected),
                            layout.ranks);
     return status;
 }
 
+/* The neutral values of a member that has joined are in private memory. */
+static bool is_mapped(const record *r)
+{
+    return r->all_mapped && r->agreed.prescale == 1.0 && r->whole;
+}
+
+static plan_choice choice_of(const engine *e, const process_set *s, const record *r, uint64_t bytes)
+{
+    return (plan_choice){
+        .collective =
+            r->agreed.kind <= SIGNATURE_BARRIER ? (plan_collective)r->agreed.kind : PLAN_BARRIER,
+        .ranks = s->size,
+        .hosts = s->hosts,
+        .bytes = bytes,
+        .adasum = r->agreed.kind == SIGNATURE_ALLREDUCE && r->agreed.op == RUEDA_ADASUM,
+        .shared_memory = s->hosts < s->size || s->hosts == 1,
+        .mapped = s->hosts == 1 && is_mapped(r),
+        .equal_parts = !r->unequal,
+        .deterministic = e->settings.deterministic != 0,
+        .native =
+            e->transports.table->collect != NULL && s->size == e->who.size && s->hosts == s->size};
+}
+
+static uint16_t index_of(const process_set *s, int32_t rank)
+{
+    uint16_t i = 0;
+    while (i + 1 < s->size && s->ranks[i] != rank)
+        i++;
+    return i;
+}
+
+rueda_status plans_find(engine *e, process_set *s, const record *r, uint64_t bytes,
+                        uint32_t tensors, const plan **found)
+{
+    const plan_choice choice = choice_of(e, s, r, bytes);
+    const plan_layout layout = {
+        .ranks = s->size,
+        .rank = s->index,
+        .host_of = s->host_of,
+        .root = signature_has_root(r->agreed.kind) ? index_of(s, r->agreed.root) : 0,
+        .adasum = choice.adasum,
+        .mapped = choice.mapped,
+        .prescaled = r->agreed.prescale != 1.0,
+        .packed = choice.native && tensors > 1};
+    return get_best(e, s, &choice, layout, found);
+}
+
 void plans_free(process_set *s)
 {
-    for (planned *p = s->plans, *next; p != NULL; p = next) {
+    for (known_plan *p = s->plans, *next; p != NULL; p = next) {
         next = p->next;
         plan_free(p->plan);
         free(p);

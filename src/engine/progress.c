@@ -54,7 +54,7 @@ void engine_break(engine *e, rueda_status status, const char *text)
     operation_list *changes = &e->set_operations;
     while (changes->first != NULL)
         operation_finish(e, operation_remove(changes, &changes->first), status, e->broken_text);
-    for (int32_t i = 0; i < RUEDA_MAX_SETS; i++) {
+    for (int32_t i = 0; i < e->set_limit; i++) {
         if (e->sets[i].exists && e->sets[i].member)
             break_set(e, &e->sets[i], status, e->broken_text);
     }
@@ -187,6 +187,33 @@ static bool run_set_operation(engine *e)
     return moved;
 }
 
+static bool run_set(engine *e, process_set *s)
+{
+    bool moved = negotiate_set(e, s);
+    for (int l = 0; l < LANE_COUNT && e->broken == RUEDA_OK; l++)
+        moved |= run_flight(e, s, (lane)l);
+    if (s->p2p != NULL && e->broken == RUEDA_OK)
+        moved |= sendrecv_step(e, s);
+    return moved;
+}
+
+static bool run_busy_sets(engine *e)
+{
+    bool moved = false;
+    busy_take_calls(e);
+    for (process_set **link = &e->busy; *link != NULL && e->broken == RUEDA_OK;) {
+        process_set *s = *link;
+        moved |= run_set(e, s);
+        if (busy_is_over(s)) {
+            *link = s->next_busy;
+            s->busy = false;
+        } else {
+            link = &s->next_busy;
+        }
+    }
+    return moved;
+}
+
 bool engine_step(engine *e)
 {
     /* also when all is over here: others may count on us to pass on what they say */
@@ -198,15 +225,9 @@ bool engine_step(engine *e)
         return true;
     }
     moved |= run_set_operation(e);
-    for (int32_t i = 0; i < e->set_limit && e->broken == RUEDA_OK; i++) {
-        process_set *s = &e->sets[i];
-        if (!s->exists || !s->member)
-            continue;
-        moved |= negotiate_set(e, s);
-        for (int l = 0; l < LANE_COUNT && e->broken == RUEDA_OK; l++)
-            moved |= run_flight(e, s, (lane)l);
-        if (s->p2p != NULL && e->broken == RUEDA_OK)
-            moved |= sendrecv_step(e, s);
-    }
+    if (e->broken == RUEDA_OK)
+        moved |= run_set(e, &e->sets[RUEDA_GLOBAL_SET]);
+    if (e->busy != NULL || atomic_load_explicit(&e->called, memory_order_acquire) != NULL)
+        moved |= run_busy_sets(e);
     return moved;
 }

@@ -24,7 +24,14 @@ static p2p *find_or_make(process_set *s)
 rueda_status engine_submit_call(engine *e, process_set *s, p2p_call *call, bool will_wait)
 {
     const uint64_t bytes = call->tensor.bytes;
+    const transport_table *table = e->transports.table;
     rueda_status status = RUEDA_OK;
+    if (table->keeps_unread && s != &e->sets[RUEDA_GLOBAL_SET])
+        return status_fail(
+            RUEDA_ERR_ARGUMENT,
+            "'%s' cannot be sent or received in a process set: the transport %s does "
+            "it between all ranks of the job only; give no set, or RUEDA_TRANSPORT=tcp",
+            p2p_shown(call), table->name);
     atomic_fetch_add(&e->outstanding, 1);
     pthread_mutex_lock(&s->queue.lock);
     if (s->queue.closed != RUEDA_OK)
@@ -37,7 +44,9 @@ rueda_status engine_submit_call(engine *e, process_set *s, p2p_call *call, bool 
     pthread_mutex_unlock(&s->queue.lock);
     if (status != RUEDA_OK)
         atomic_fetch_sub(&e->outstanding, 1);
-    else if (!will_wait)
+    else
+        busy_call(e, s);
+    if (status == RUEDA_OK && !will_wait)
         engine_call_driver(e, bytes);
     return status;
 }
@@ -58,7 +67,7 @@ static rueda_status open_channel(engine *e, process_set *s)
 static bool open_late(void *context, uint32_t set, uint32_t channel, uint64_t epoch)
 {
     engine *e = context;
-    process_set *s = set < RUEDA_MAX_SETS ? &e->sets[set] : NULL;
+    process_set *s = set < SEGMENT_SETS ? &e->sets[set] : NULL;
     if (s == NULL || channel != segment_message_channel(&e->segment) || !s->exists || !s->member ||
         s->members.epoch != epoch || e->broken != RUEDA_OK)
         return false;
@@ -129,11 +138,17 @@ void sendrecv_end(engine *e, process_set *s, rueda_status status, const char *te
 
 /* ---- Questions ------------------------------------------------------------------------------- */
 
+/* The global set, or a busy one: no other has anything pending. */
+static bool is_pending(const process_set *s)
+{
+    return s->p2p != NULL && p2p_pending(s->p2p) > 0;
+}
+
 bool sendrecv_is_pending(const engine *e)
 {
-    for (int32_t i = 0; i < e->set_limit; i++) {
-        const process_set *s = &e->sets[i];
-        if (s->exists && s->p2p != NULL && p2p_pending(s->p2p) > 0)
+    const process_set *s = &e->sets[RUEDA_GLOBAL_SET], *next = e->busy;
+    for (; s != NULL; s = next, next = next == NULL ? NULL : next->next_busy) {
+        if (is_pending(s))
             return true;
     }
     return false;
@@ -219,9 +234,9 @@ static void report(engine *e, const process_set *s, uint64_t now)
 
 void sendrecv_report(engine *e, uint64_t now)
 {
-    for (int32_t i = 0; i < e->set_limit; i++) {
-        const process_set *s = &e->sets[i];
-        if (s->exists && s->p2p != NULL && p2p_pending(s->p2p) > 0)
+    const process_set *s = &e->sets[RUEDA_GLOBAL_SET], *next = e->busy;
+    for (; s != NULL; s = next, next = next == NULL ? NULL : next->next_busy) {
+        if (is_pending(s))
             report(e, s, now);
     }
 }

@@ -2,13 +2,43 @@
  *
  * A change is an operation in the order of the global set. It begins when all earlier changes are
  * complete here, runs a barrier over all ranks, and is complete when nothing of a removed set is in
- * flight here. So all ranks go through the same sequence of sets, and a place in the segment is used
- * again only when everybody is done with it.
+ * flight here. So all ranks go through the same sequence of sets.
+ *
+ * Places. A set has a place in the segment, whose number is the set's. When a removal is complete here, a
+ * slower member may still wait for our flag there, or read our slots. So the place rests until the next
+ * change has passed its barrier: then all ranks have completed the removal, and each clears its own head. A
+ * later change may take the place, and all have cleared it when that one has passed its barrier in turn. So
+ * every set counts its rounds and operations from the start, there is nothing that counts on from set to set
+ * and could overflow, and at most one place rests at a time. All ranks choose places alike, by the same changes.
+ *
+ * Memory of an added set is its head; the rest is taken when an operation first needs it (sets_provide), and
+ * given back when the place has rested. What an operation uses follows from agreed numbers only. Who
+ * finds no memory ends the job, as the others count on it.
  */
 #include "engine/engine.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#define PLACES_KEPT                                                                                \
+    2 /* keep their memory: who adds and removes a set over and over goes through these */
+
+rueda_status sets_init(engine *e)
+{
+    e->sets = calloc(SEGMENT_SETS, sizeof *e->sets);
+    e->set_hashes = calloc(SEGMENT_SETS, sizeof *e->set_hashes);
+    return e->sets != NULL && e->set_hashes != NULL
+               ? RUEDA_OK
+               : status_fail(RUEDA_ERR_MEMORY, "out of memory in rueda_init");
+}
+
+void sets_fini(engine *e)
+{
+    free(e->sets);
+    free(e->set_hashes);
+    e->sets = NULL;
+    e->set_hashes = NULL;
+}
 
 static rueda_status find_member(engine *e, process_set *s, const int64_t *ranks, uint32_t count)
 {
@@ -24,23 +54,6 @@ static rueda_status find_member(engine *e, process_set *s, const int64_t *ranks,
         }
     }
     return RUEDA_OK;
-}
-
-/* The number of the first operation on every channel of the set that is made now. It grows from set to
- * set: a slow member may still wait for our flag to reach a number of the set that had this place in
- * the segment before, and must not see it fall. */
-static uint64_t first_sequence(const engine *e)
-{
-    return e->sets_added % 65536 << 24;
-}
-
-/* The place in the segment may have served another set: start anew before the others look. */
-static void clear_segment(engine *e, int32_t id)
-{
-    const uint32_t rank = (uint32_t)e->who.rank, set = (uint32_t)id;
-    for (uint32_t c = 0; c < e->segment.header->channels; c++)
-        atomic_store(&segment_flag_at(&e->segment, rank, set, c)->value, first_sequence(e)
-                                                                             << EXEC_TICK_BITS);
 }
 
 /* Numbers the hosts of the members in the order of their first members. */
@@ -66,6 +79,13 @@ static rueda_status find_hosts(const engine *e, process_set *s)
     return RUEDA_OK;
 }
 
+static rueda_status open_channel(engine *e, process_set *s, uint32_t channel)
+{
+    return e->transports.table->open(e->transports.job, &s->members, channel,
+                                     &s->channels[channel]);
+}
+
+/* Those of the global set at once: it will use them, and small calls need not look whether it has. */
 static rueda_status open_channels(engine *e, process_set *s)
 {
     const uint32_t channels = e->segment.header->channels;
@@ -76,10 +96,44 @@ static rueda_status open_channels(engine *e, process_set *s)
     if (s->channels == NULL || s->scratch == NULL || s->begun == NULL || s->done == NULL)
         return status_fail(RUEDA_ERR_MEMORY, "out of memory for a process set");
     rueda_status status = RUEDA_OK;
-    for (uint32_t c = 0; c < channels && status == RUEDA_OK; c++) {
-        s->begun[c] = s->done[c] = first_sequence(e);
-        status = e->transports.table->open(e->transports.job, &s->members, c, &s->channels[c]);
-    }
+    const bool global = s == &e->sets[RUEDA_GLOBAL_SET];
+    for (uint32_t c = 0; global && c < channels && status == RUEDA_OK; c++)
+        status = open_channel(e, s, c);
+    return status;
+}
+
+/* Cells that any phase has in a slot. */
+static uint64_t most_cells(const plan *p)
+{
+    uint64_t most = 0;
+    for (uint32_t f = 0; f < p->phase_count; f++)
+        most = p->phases[f].cells > most ? p->phases[f].cells : most;
+    return most;
+}
+
+/* Whether it needs but the slots of its channel, and a page of each. All members must find the same: nothing
+ * that differs between their plans counts. */
+static bool is_small(const plan *p, uint64_t cells, uint64_t bytes)
+{
+    const uint64_t cell = (bytes + OS_CACHE_LINE - 1) / OS_CACHE_LINE * OS_CACHE_LINE;
+    return !p->layout.adasum && !p->layout.mapped && cell <= SEGMENT_SMALL_SLOT_BYTES &&
+           cells * cell <= SEGMENT_SMALL_SLOT_BYTES;
+}
+
+rueda_status sets_provide(engine *e, const operation *o, const plan *p, uint64_t bytes,
+                          uint64_t *slot_bytes)
+{
+    process_set *s = o->set;
+    const uint64_t cells = most_cells(p);
+    const bool small = is_small(p, cells, bytes);
+    if (small)
+        *slot_bytes = SEGMENT_SMALL_SLOT_BYTES;
+    rueda_status status = RUEDA_OK;
+    if (cells > 0 || !small)
+        status = segment_commit_channel(&e->segment, (uint32_t)e->who.rank, s->members.set,
+                                        o->channel, small);
+    if (status == RUEDA_OK && s->channels[o->channel] == NULL)
+        status = open_channel(e, s, o->channel);
     return status;
 }
 
@@ -92,7 +146,6 @@ static rueda_status equip(engine *e, process_set *s, int32_t id)
         status = find_hosts(e, s);
     if (status != RUEDA_OK)
         return status;
-    clear_segment(e, id);
     status = control_members_open(&s->members);
     if (status == RUEDA_OK)
         status = queue_init(&s->queue);
@@ -154,9 +207,18 @@ void sets_trim(engine *e)
     }
 }
 
+/* Never 0. */
+static uint64_t hash_ranks(const int64_t *ranks, uint32_t count)
+{
+    uint64_t hash = count;
+    for (uint32_t i = 0; i < count; i++)
+        hash = (hash ^ (uint64_t)ranks[i]) * UINT64_C(0x9E3779B97F4A7C15) + 1;
+    return hash | 1;
+}
+
 static bool same_ranks(const process_set *s, const signature *wanted)
 {
-    if (!s->exists || s->size != wanted->list_count)
+    if (s->size != wanted->list_count)
         return false;
     for (uint16_t i = 0; i < s->size; i++) {
         if (s->ranks[i] != wanted->list[i])
@@ -168,17 +230,19 @@ static bool same_ranks(const process_set *s, const signature *wanted)
 /* The same answer on all ranks: an id, or a status for everybody. */
 static rueda_status choose_id(const engine *e, const signature *wanted, int32_t *id)
 {
+    const int32_t places = (int32_t)e->segment.header->sets;
+    const uint64_t hash = hash_ranks(wanted->list, wanted->list_count);
     int32_t unused = -1;
-    for (int32_t i = RUEDA_MAX_SETS - 1; i >= 0; i--) {
-        if (same_ranks(&e->sets[i], wanted))
+    for (int32_t i = places - 1; i >= 0; i--) {
+        if (e->set_hashes[i] == hash && same_ranks(&e->sets[i], wanted))
             return status_fail(RUEDA_ERR_ARGUMENT,
                                "a process set of these ranks exists already: it is number %d", i);
-        if (!e->sets[i].exists)
+        if (e->set_hashes[i] == 0 && i != e->resting)
             unused = i;
     }
-    if (unused < 0)
-        return status_fail(RUEDA_ERR_MEMORY, "there are %d process sets already: remove one first",
-                           RUEDA_MAX_SETS);
+    if (unused < 0 || e->set_count + 1 >= (uint32_t)places)
+        return status_fail(RUEDA_ERR_MEMORY, "there are %u process sets already: remove one first",
+                           e->set_count);
     *id = unused;
     return RUEDA_OK;
 }
@@ -192,11 +256,13 @@ static void refuse(operation *o, rueda_status status)
 }
 
 /* From the barrier on no member sends to another any more. */
-static void retire(process_set *s)
+static void retire(engine *e, process_set *s)
 {
     negotiation_retire(&s->negotiation);
     if (s->p2p != NULL)
         p2p_retire(s->p2p);
+    if (s->member)
+        busy_add(e, s);
 }
 
 rueda_status sets_begin(engine *e, operation *o)
@@ -210,8 +276,8 @@ rueda_status sets_begin(engine *e, operation *o)
             return sets_make(e, o->target, wanted->list, wanted->list_count);
     } else {
         o->target = wanted->root;
-        if (o->target > 0 && o->target < RUEDA_MAX_SETS && e->sets[o->target].exists) {
-            retire(&e->sets[o->target]);
+        if (o->target > 0 && o->target < SEGMENT_SETS && e->sets[o->target].exists) {
+            retire(e, &e->sets[o->target]);
             return RUEDA_OK;
         }
         status = status_fail(RUEDA_ERR_ARGUMENT,
@@ -238,25 +304,61 @@ bool sets_drained(engine *e, operation *o)
     return n->retired && s->flight[LANE_SMALL].count == 0 && s->flight[LANE_LARGE].count == 0;
 }
 
-void sets_complete(engine *e, operation *o)
+/* All ranks have completed the removal of the set that was there. The head of one that we were not in was
+ * never written since it was last cleared. */
+static void end_rest(engine *e)
 {
-    if (o->target < 0)
+    const uint32_t place = (uint32_t)e->resting, rank = (uint32_t)e->who.rank;
+    if (place == 0)
         return;
+    e->resting = 0;
+    if (!e->rested_in)
+        return;
+    segment_clear_head(&e->segment, rank, place);
+    if (place > PLACES_KEPT && segment_has_body(&e->segment, place))
+        segment_release_body(&e->segment, rank, place);
+    else
+        segment_empty_messages(&e->segment, rank, place);
+}
+
+void sets_note(engine *e, int32_t id, const int64_t *ranks, uint32_t count)
+{
+    e->set_hashes[id] = hash_ranks(ranks, count);
+    e->set_count++;
+    pthread_mutex_lock(&e->sets_lock);
+    e->sets[id].exists = true;
+    pthread_mutex_unlock(&e->sets_lock);
+}
+
+static void complete_addition(engine *e, operation *o)
+{
+    const signature *wanted = &o->entries[0]->signature;
+    sets_note(e, o->target, wanted->list, wanted->list_count);
+    o->entries[0]->request->set = o->target;
+}
+
+static void complete_removal(engine *e, const operation *o)
+{
     process_set *s = &e->sets[o->target];
-    if (o->kind == SIGNATURE_ADD_SET) {
-        pthread_mutex_lock(&e->sets_lock);
-        s->exists = true;
-        pthread_mutex_unlock(&e->sets_lock);
-        o->entries[0]->request->set = o->target;
-        return;
-    }
     s->exists = false;
     while (atomic_load(&e->set_users[o->target]) > 0)
-        os_yield(); /* a thread is about to submit: what it brings is ended below */
+        os_yield();     /* a thread is about to submit: what it brings is ended below */
+    busy_take_calls(e); /* nobody can call it any more */
+    busy_remove(e, s);
     if (s->member)
         engine_end_waiting(e, s, RUEDA_ERR_SHUTDOWN, "the process set was removed");
-    if (s->p2p != NULL && p2p_channel(s->p2p) != NULL)
-        segment_empty_rings(&e->segment, (uint32_t)e->who.rank, (uint32_t)o->target,
-                            segment_message_channel(&e->segment));
+    e->resting = o->target;
+    e->rested_in = s->member;
+    e->set_hashes[o->target] = 0;
+    e->set_count--;
     sets_unmake(e, o->target);
+}
+
+void sets_complete(engine *e, operation *o)
+{
+    end_rest(e);
+    if (o->target >= 0 && o->kind == SIGNATURE_ADD_SET)
+        complete_addition(e, o);
+    else if (o->target >= 0)
+        complete_removal(e, o);
 }

@@ -36,8 +36,8 @@ static bool is_due(const engine *e, const record *r, bool ends, uint64_t now)
     const uint64_t submitted = r->entry->submitted_ns;
     if (ends)
         return c->stall_end > 0 && has_passed(submitted, c->stall_end, now) &&
-               now >= r->asked_to_end_ns + 2 * ANSWER_NS;
-    const uint64_t since = r->asked_ns > submitted ? r->asked_ns : submitted;
+               now >= r->stall.asked_to_end_ns + 2 * ANSWER_NS;
+    const uint64_t since = r->stall.asked_ns > submitted ? r->stall.asked_ns : submitted;
     return c->stall_warn > 0 && has_passed(since, c->stall_warn, now);
 }
 
@@ -47,18 +47,16 @@ static bool ask(engine *e, process_set *s, bool ends, uint64_t now)
     uint32_t number, count = 0;
     segment_question *question = control_question_draft(&e->control, &number);
     pthread_mutex_lock(&s->queue.lock);
-    for (size_t b = 0; b < s->queue.bucket_count; b++) {
-        for (record *r = s->queue.buckets[b]; r != NULL && count < SEGMENT_QUESTION_NAMES;
-             r = r->chain) {
-            if (!is_due(e, r, ends, now))
-                continue;
-            r->asked_ns = now;
-            if (ends)
-                r->asked_to_end_ns = now;
-            r->asked_number = number;
-            r->asked_index = count;
-            question->names[count++] = r->hash;
-        }
+    for (record *r = NULL;
+         count < SEGMENT_QUESTION_NAMES && (r = queue_next(&s->queue, r)) != NULL;) {
+        if (!is_due(e, r, ends, now))
+            continue;
+        r->stall.asked_ns = now;
+        if (ends)
+            r->stall.asked_to_end_ns = now;
+        r->stall.asked_number = number;
+        r->stall.asked_index = count;
+        question->names[count++] = r->hash;
     }
     pthread_mutex_unlock(&s->queue.lock);
     if (count == 0)
@@ -77,11 +75,11 @@ static bool ask(engine *e, process_set *s, bool ends, uint64_t now)
 /* Another rank will report this one, unless we have asked at the same time and are lower. */
 static void leave_to(engine *e, record *r, uint32_t asker)
 {
-    const bool ours = e->stall.number != 0 && r->asked_number == e->stall.number;
+    const bool ours = e->stall.number != 0 && r->stall.asked_number == e->stall.number;
     if (ours && (uint32_t)e->who.rank < asker)
         return;
-    r->asked_number = 0;
-    r->asked_ns = os_now_ns();
+    r->stall.asked_number = 0;
+    r->stall.asked_ns = os_now_ns();
 }
 
 /* A rank that has joined lacks nothing. */
@@ -89,7 +87,7 @@ static void give_answer(void *context, const segment_question *q, uint32_t asker
 {
     engine *e = context;
     memset(held, 0, SEGMENT_ANSWER_WORDS * sizeof *held);
-    process_set *s = q->set < RUEDA_MAX_SETS ? &e->sets[q->set] : NULL;
+    process_set *s = q->set < SEGMENT_SETS ? &e->sets[q->set] : NULL;
     if (s == NULL || !s->exists || !s->member || s->members.epoch != q->epoch ||
         e->broken != RUEDA_OK)
         return;
@@ -131,13 +129,14 @@ static holding holds(const engine *e, const process_set *s, const record *r, uin
     const uint64_t *held = control_answered(&e->control, s->ranks[member]);
     if (held == NULL)
         return HOLDING_UNKNOWN;
-    return (held[r->asked_index / 64] >> r->asked_index % 64 & 1) != 0 ? HOLDING : HOLDING_NOT;
+    return (held[r->stall.asked_index / 64] >> r->stall.asked_index % 64 & 1) != 0 ? HOLDING
+                                                                                   : HOLDING_NOT;
 }
 
 /* Not if it turns out that all members have submitted it by now. */
 static bool is_stalled(const engine *e, const process_set *s, const record *r)
 {
-    if (!r->waits || r->asked_number != e->stall.number)
+    if (!r->waits || r->stall.asked_number != e->stall.number)
         return false;
     for (uint16_t i = 0; i < s->size; i++) {
         if (holds(e, s, r, i) != HOLDING)
@@ -173,17 +172,15 @@ static uint32_t list_stalled(engine *e, listing *l, uint64_t *oldest)
     process_set *s = e->stall.set;
     uint32_t count = 0, listed = 0;
     pthread_mutex_lock(&s->queue.lock);
-    for (size_t b = 0; b < s->queue.bucket_count; b++) {
-        for (const record *r = s->queue.buckets[b]; r != NULL; r = r->chain) {
-            if (!is_stalled(e, s, r))
-                continue;
-            if (count++ == 0 || r->entry->submitted_ns < *oldest)
-                *oldest = r->entry->submitted_ns;
-            if (l->used + LISTED_MAX > LIST_MAX)
-                continue;
-            list_record(e, s, r, l);
-            listed++;
-        }
+    for (const record *r = NULL; (r = queue_next(&s->queue, r)) != NULL;) {
+        if (!is_stalled(e, s, r))
+            continue;
+        if (count++ == 0 || r->entry->submitted_ns < *oldest)
+            *oldest = r->entry->submitted_ns;
+        if (l->used + LISTED_MAX > LIST_MAX)
+            continue;
+        list_record(e, s, r, l);
+        listed++;
     }
     pthread_mutex_unlock(&s->queue.lock);
     if (count > listed)

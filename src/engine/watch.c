@@ -145,7 +145,7 @@ static int find_left(engine *e, const process_set *s)
 
 static void look_for_left(engine *e)
 {
-    for (int32_t i = 0; i < RUEDA_MAX_SETS; i++) {
+    for (int32_t i = 0; i < e->set_limit; i++) {
         const process_set *s = &e->sets[i];
         const int left = s->exists && s->member && needs(s) ? find_left(e, s) : -1;
         if (left < 0)

@@ -95,8 +95,8 @@ uint8_t *exec_address(const exec_op *o, plan_operand x, uint32_t piece, exec_run
 {
     const transport_peer *peer = &o->bound.channel->peers[x.rank];
     if (x.buffer == PLAN_SLOT)
-        return peer->slots + (piece % PLAN_SLOTS) * o->bound.channel->slot_bytes +
-               x.index * o->cell_bytes + part.first * o->element;
+        return peer->slots + (piece % PLAN_SLOTS) * o->slot_bytes + x.index * o->cell_bytes +
+               part.first * o->element;
     const exec_tensor *tensor = &o->bound.tensors[part.tensor];
     const uint64_t element = extent_of(o, x)->offset + piece * o->piece + part.first;
     if (x.buffer == PLAN_WORK)
@@ -105,7 +105,8 @@ uint8_t *exec_address(const exec_op *o, plan_operand x, uint32_t piece, exec_run
     if (x.rank == o->index)
         return (x.buffer == PLAN_IN ? (uint8_t *)tensor->in : tensor->out) + skip;
     const segment_address *address = &peer->addresses[part.tensor];
-    return o->bound.channel->base + (x.buffer == PLAN_IN ? address->in : address->out) + skip;
+    const uint64_t offset = (x.buffer == PLAN_IN ? address->in : address->out) + skip;
+    return (uint8_t *)((uintptr_t)peer->heap + offset);
 }
 
 /* One factor after the other: an integer is truncated after each. Averages of integers are divided,
@@ -262,7 +263,8 @@ static double coefficient(double product, double norm, double counted, double al
 /* Sums over the joined block in rank order: the same bits on all its ranks. */
 static void weigh_tensor(exec_op *o, const plan_step *step, uint32_t tensor)
 {
-    const uint16_t first = step->a.rank, upper = step->b.rank, end = (uint16_t)(first + step->lag);
+    const uint16_t first = step->a.rank, upper = step->b.rank,
+                   end = (uint16_t)(first + step->ranks);
     double ab = 0, aa = 0, bb = 0;
     for (uint16_t r = first; r < end; r++) {
         const double *sums = exec_sums(o, r, step->a.index, tensor);

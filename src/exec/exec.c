@@ -62,7 +62,7 @@ static void enter_phase(exec_op *o)
     const plan_phase *phase = &o->bound.plan->phases[o->phase];
     o->cell_bytes = 0;
     if (phase->cells > 0)
-        o->cell_bytes = o->bound.channel->slot_bytes / phase->cells / OS_CACHE_LINE * OS_CACHE_LINE;
+        o->cell_bytes = o->slot_bytes / phase->cells / OS_CACHE_LINE * OS_CACHE_LINE;
     const bool one = is_one_piece(o, phase);
     o->piece = one ? o->bound.largest : piece_elements(o, phase);
     o->pieces = one ? 1 : (uint32_t)((o->bound.largest + o->piece - 1) / o->piece);
@@ -78,7 +78,7 @@ static bool slots_suffice(const exec_op *o)
     uint64_t ticks = 0;
     for (uint32_t f = 0; f < o->bound.plan->phase_count; f++) {
         const uint16_t cells = o->bound.plan->phases[f].cells;
-        const uint64_t cell = cells > 0 ? o->bound.channel->slot_bytes / cells : PIECE_BYTES;
+        const uint64_t cell = cells > 0 ? o->slot_bytes / cells : PIECE_BYTES;
         if (cell < OS_CACHE_LINE)
             return false;
         ticks +=
@@ -130,6 +130,8 @@ rueda_status exec_start(exec_op *o, const exec_launch *launch, const kernel_tabl
                    .kernel = kernel,
                    .element = rueda_dtype_bytes(launch->dtype),
                    .index = launch->channel->members->index,
+                   .slot_bytes =
+                       launch->slot_bytes != 0 ? launch->slot_bytes : launch->channel->slot_bytes,
                    .waiting_for = -1};
     if (!slots_suffice(o))
         return status_fail(
@@ -157,7 +159,10 @@ void exec_fini(exec_op *o)
 static bool peer_reached(exec_op *o, uint16_t peer, uint64_t value)
 {
     const segment_flag *flag = o->bound.channel->peers[peer].flag;
-    if (flag == NULL || atomic_load_explicit(&flag->value, memory_order_acquire) >= value)
+    if (flag == NULL)
+        return true;
+    /* by the distance: flags may count beyond the last number and on from 0 */
+    if ((int64_t)(atomic_load_explicit(&flag->value, memory_order_acquire) - value) >= 0)
         return true;
     o->waiting_for = peer;
     return false;
@@ -175,13 +180,13 @@ static bool enter(exec_op *o)
 
 static void tell_addresses(exec_op *o, const plan_step *step)
 {
-    const uint8_t *base = o->bound.channel->base;
-    segment_address *addresses = o->bound.channel->peers[o->index].addresses;
+    const transport_peer *self = &o->bound.channel->peers[o->index];
+    const uintptr_t heap = (uintptr_t)self->heap;
     for (uint32_t i = 0; i < o->bound.tensor_count; i++) {
         if (step->a.buffer == PLAN_IN)
-            addresses[i].in = (uint64_t)(o->bound.tensors[i].in - base);
+            self->addresses[i].in = (uintptr_t)o->bound.tensors[i].in - heap;
         if (step->dst.buffer == PLAN_OUT)
-            addresses[i].out = (uint64_t)(o->bound.tensors[i].out - base);
+            self->addresses[i].out = (uintptr_t)o->bound.tensors[i].out - heap;
     }
 }
 

@@ -64,6 +64,7 @@ typedef struct exec_launch {
     const exec_extent *in, *out; /* chunks, as plan.h says for the collective */
     uint64_t largest;            /* elements of the largest chunk on any rank; not 0 with chunks */
     uint32_t pieces;             /* wanted of the largest chunk, alike on all ranks */
+    uint64_t slot_bytes;         /* what it uses of each of the channel's slots; 0: all */
     uint64_t piece_limit;        /* bytes; not 0: no piece is longer, however short that is */
     bool stream;                 /* results are too large to stay in a cache */
     trace *trace;                /* told of every tick; NULL: nobody is */
@@ -85,6 +86,7 @@ typedef struct exec_op {
         ticks; /* where we are; step counts within the phase, or the entry */
     uint32_t pieces;
     uint64_t piece;      /* elements of a piece in this phase */
+    uint64_t slot_bytes; /* from slot to slot; alike on all ranks */
     uint64_t cell_bytes; /* of a slot in this phase */
     uint64_t published;  /* ticks of the publishing phases before this one */
     bool entered;        /* the steps before the first phase are done */

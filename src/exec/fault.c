@@ -27,7 +27,7 @@ static const struct part {
     uint64_t most;
     size_t offset; /* in struct fault */
 } PARTS[] = {{"rank", ANY_KIND, true, 65535, offsetof(fault, rank)},
-             {"set", ANY_KIND, false, RUEDA_MAX_SETS - 1, offsetof(fault, set)},
+             {"set", ANY_KIND, false, RUEDA_MAX_SETS, offsetof(fault, set)},
              {"operation", ANY_KIND, false, UINT32_MAX, offsetof(fault, operation)},
              {"step", ANY_KIND, false, UINT32_MAX, offsetof(fault, step)},
              {"init", 1u << FAULT_KILL, false, BOOT_PHASE_JOINED, offsetof(fault, init)},

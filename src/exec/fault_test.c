@@ -32,9 +32,9 @@ static void every_kind_is_understood(void **state)
     const fault early = parse("kill:rank=1:init=card");
     assert_int_equal(fault_in_init(&early, 1), BOOT_PHASE_CARD);
     assert_int_equal(fault_in_init(&early, 0), BOOT_PHASE_NONE);
-    const fault stop = parse("stop:rank=65535:set=31");
+    const fault stop = parse("stop:rank=65535:set=1024");
     assert_int_equal(stop.kind, FAULT_STOP);
-    assert_true(stop.rank == 65535 && stop.set == 31 && stop.operation == 0 && stop.step == 0);
+    assert_true(stop.rank == 65535 && stop.set == 1024 && stop.operation == 0 && stop.step == 0);
     const fault delay = parse("delay:ms=50:step=4294967295:rank=0");
     assert_int_equal(delay.kind, FAULT_DELAY);
     assert_true(delay.rank == 0 && delay.step == UINT32_MAX && delay.ms == 50);
@@ -75,7 +75,7 @@ static void what_is_wrong_is_said_with_what_to_write(void **state)
         {"kill:rank=1:rank=1", "'rank=1'"},
         {"kill:rank=1:ms=5", "'ms=5'"},
         {"kill:rank=1:peer=5", "'peer=5'"},
-        {"kill:rank=1:set=32", "'set=32'"},
+        {"kill:rank=1:set=1025", "'set=1025'"},
         {"kill:rank=1:step=4294967296", "'step=4294967296'"},
         {"kill:rank=99999999999999999999999999", "'rank=999"},
         {"kill:operation=1", "does not say all"},

@@ -4,7 +4,7 @@
 _Static_assert(PLAN_KIND_COUNT <= 1 << TRACE_NAME_BITS, "a record has room for it");
 _Static_assert(PLAN_COLLECTIVE_COUNT <= 1 << TRACE_NAME_BITS, "a record has room for it");
 _Static_assert(PLAN_ALGORITHM_COUNT <= 1 << TRACE_NAME_BITS, "a record has room for it");
-_Static_assert(RUEDA_MAX_SETS <= 1 << TRACE_SET_BITS, "a record has room for it");
+_Static_assert(SEGMENT_SETS <= 1 << TRACE_SET_BITS, "a record has room for it");
 _Static_assert(EXEC_TICK_BITS <= TRACE_TICK_BITS, "a record has room for it");
 
 #define SMALL_BYTES 16384 /* of a chunk; below, an operation takes but some microseconds */

@@ -3,90 +3,120 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-rueda_status heap_init(heap *h, segment *s, uint32_t rank)
+/* Ranks map each other's heaps side by side. Equal low address bits of what lies at the same offset in all of
+ * them would cost several times in the caches, so a file is some pages longer than needed, and blocks begin
+ * some lines further on each rank. */
+#define SKEW_PAGES 37
+#define SKEW_LINES 5
+
+static uint64_t round_up(uint64_t value, uint64_t unit)
 {
-    *h = (heap){.segment = s, .base = segment_heap_at(s, rank), .bytes = s->header->heap_bytes};
+    return (value + unit - 1) / unit * unit;
+}
+
+/* Less than a page. */
+static uint64_t skew_of(uint32_t rank)
+{
+    return rank * (uint64_t)SKEW_LINES * OS_CACHE_LINE % OS_PAGE;
+}
+
+/* ---- Life ------------------------------------------------------------------------------------ */
+
+static rueda_status map_new(heap *h)
+{
+    void *base;
+    rueda_status status = os_shared_create(h->mapped_bytes, &h->fd);
+    if (status != RUEDA_OK)
+        return status;
+    status = os_shared_map(h->fd, h->mapped_bytes, &base);
+    if (status == RUEDA_OK)
+        h->base = base;
+    else
+        close(h->fd);
+    return status;
+}
+
+static rueda_status make(heap *h, uint64_t bytes, uint32_t rank)
+{
+    h->first = skew_of(rank);
+    h->bytes = round_up(bytes, OS_PAGE);
+    h->mapped_bytes = h->bytes + SKEW_PAGES * OS_PAGE;
     h->blocks = malloc(sizeof *h->blocks);
     if (h->blocks == NULL)
-        return status_fail(RUEDA_ERR_MEMORY, "out of memory for the shared heap");
-    h->blocks[0] = (heap_block){0, h->bytes, false};
+        return status_fail(RUEDA_ERR_MEMORY, "out of memory for the heap of rueda_alloc");
+    const rueda_status status = map_new(h);
+    if (status != RUEDA_OK) {
+        free(h->blocks);
+        h->blocks = NULL;
+        h->fd = -1;
+        return status;
+    }
+    h->blocks[0] = (heap_block){h->first, h->bytes, false};
     h->count = h->capacity = 1;
-    pthread_mutex_init(&h->lock, NULL);
     return RUEDA_OK;
 }
 
-void heap_fini(heap *h)
+/* The memory itself is left as it is. */
+static void forget(heap *h)
 {
-    if (h->blocks != NULL)
-        pthread_mutex_destroy(&h->lock);
+    if (h->base != NULL)
+        close(h->fd);
     free(h->blocks);
-    *h = (heap){0};
+    free(h->detached);
+    h->fd = -1;
+    h->base = NULL;
+    h->blocks = NULL;
+    h->detached = NULL;
+    h->count = h->capacity = 0;
+    h->first = h->bytes = h->mapped_bytes = 0;
+    h->serves = false;
+    atomic_store(&h->detached_count, 0);
 }
 
-static heap_leftovers *list_used(const heap *h)
+/* Nobody needs it: no job, and no block is used. */
+static void close_unneeded(heap *h)
 {
-    size_t used = 0;
-    for (size_t i = 0; i < h->count; i++)
-        used += h->blocks[i].used;
-    heap_leftovers *left = used == 0 ? NULL : malloc(sizeof *left + used * sizeof left->blocks[0]);
-    if (left == NULL)
-        return NULL;
-    left->count = 0;
-    for (size_t i = 0; i < h->count; i++)
-        if (h->blocks[i].used)
-            left->blocks[left->count++] =
-                (segment_range){h->base + h->blocks[i].offset, h->blocks[i].bytes};
-    return left;
+    if (h->serves || h->base == NULL || h->count > 1 || h->blocks[0].used)
+        return;
+    os_unmap(h->base, h->mapped_bytes);
+    forget(h);
 }
 
-void heap_leave(heap *h, segment *s, heap_leftovers **list)
+rueda_status heap_open(heap *h, uint64_t bytes, uint32_t rank)
 {
-    heap_leftovers *left = list_used(h);
-    heap_fini(h);
-    segment_close_around(s, left == NULL ? NULL : left->blocks, left == NULL ? 0 : left->count);
-    if (left != NULL) {
-        left->next = *list;
-        *list = left;
-    }
+    pthread_mutex_lock(&h->lock);
+    const rueda_status status = h->base == NULL ? make(h, bytes, rank) : RUEDA_OK;
+    h->serves = status == RUEDA_OK;
+    pthread_mutex_unlock(&h->lock);
+    return status;
 }
 
-/* Pages that a block shares with a neighbour stay until the process ends. */
-static void unmap_whole_pages(const segment_range *block)
+void heap_leave(heap *h)
 {
-    const uintptr_t start = (uintptr_t)block->start;
-    const uintptr_t first = (start + OS_PAGE - 1) / OS_PAGE * OS_PAGE;
-    const uintptr_t last = (start + block->bytes) / OS_PAGE * OS_PAGE;
-    if (last > first)
-        os_unmap((void *)first, last - first);
+    pthread_mutex_lock(&h->lock);
+    h->serves = false;
+    close_unneeded(h);
+    pthread_mutex_unlock(&h->lock);
 }
 
-static bool is_empty(const heap_leftovers *left)
+void heap_lock(heap *h)
 {
-    for (size_t i = 0; i < left->count; i++)
-        if (left->blocks[i].bytes != 0)
-            return false;
-    return true;
+    pthread_mutex_lock(&h->lock);
 }
 
-bool heap_free_leftover(heap_leftovers **list, void *memory)
+void heap_unlock(heap *h)
 {
-    for (heap_leftovers **link = list; *link != NULL; link = &(*link)->next) {
-        heap_leftovers *left = *link;
-        for (size_t i = 0; i < left->count; i++) {
-            if (left->blocks[i].start != memory || left->blocks[i].bytes == 0)
-                continue;
-            unmap_whole_pages(&left->blocks[i]);
-            left->blocks[i].bytes = 0;
-            if (is_empty(left)) {
-                *link = left->next;
-                free(left);
-            }
-            return true;
-        }
-    }
-    return false;
+    pthread_mutex_unlock(&h->lock);
 }
+
+void heap_forget(heap *h)
+{
+    forget(h);
+}
+
+/* ---- Blocks ---------------------------------------------------------------------------------- */
 
 static bool reserve_block(heap *h)
 {
@@ -142,7 +172,7 @@ rueda_status heap_alloc(heap *h, size_t bytes, void **memory)
                         "rueda_alloc of %zu bytes: the heap is full; raise RUEDA_HEAP_MAX", bytes);
     } else {
         start = h->base + h->blocks[index].offset;
-        status = os_shared_commit(h->segment->fd, (uint64_t)(start - h->segment->base), rounded);
+        status = os_shared_commit(h->fd, h->blocks[index].offset, rounded);
     }
     if (status == RUEDA_OK) {
         split_block(h, index, rounded);
@@ -164,14 +194,16 @@ static void merge_with_next(heap *h, size_t index)
     }
 }
 
-/* Only whole pages of the freed block go back to the system. */
+/* Only whole pages of the freed block go back to the system; also copies that are ours alone. */
 static void discard(heap *h, const heap_block *block)
 {
-    const uint64_t start = (uint64_t)(h->base - h->segment->base) + block->offset;
-    const uint64_t first = (start + OS_PAGE - 1) / OS_PAGE * OS_PAGE;
-    const uint64_t last = (start + block->bytes) / OS_PAGE * OS_PAGE;
-    if (last > first)
-        os_shared_discard(h->segment->fd, first, last - first);
+    const uint64_t first = round_up(block->offset, OS_PAGE);
+    const uint64_t last = (block->offset + block->bytes) / OS_PAGE * OS_PAGE;
+    if (last <= first)
+        return;
+    os_shared_discard(h->fd, first, last - first);
+    if (atomic_load(&h->detached_count) > 0)
+        os_private_discard(h->base + first, last - first);
 }
 
 rueda_status heap_free(heap *h, void *memory)
@@ -190,40 +222,93 @@ rueda_status heap_free(heap *h, void *memory)
         merge_with_next(h, i);
         if (i > 0)
             merge_with_next(h, i - 1);
+        close_unneeded(h);
     }
     pthread_mutex_unlock(&h->lock);
     return status;
 }
 
-bool heap_contains(const heap *h, const void *memory, size_t bytes)
+/* ---- What peers can reach --------------------------------------------------------------------- */
+
+static const heap_pages *detached_at(const heap *h, uint64_t offset)
 {
-    const uint8_t *start = memory;
-    return h->base != NULL && start >= h->base && start < h->base + h->bytes &&
-           bytes <= h->bytes - (uint64_t)(start - h->base);
+    for (size_t i = 0; i < atomic_load(&h->detached_count); i++) {
+        const heap_pages *d = &h->detached[i];
+        if (d->offset <= offset && offset < d->offset + d->bytes)
+            return d;
+    }
+    return NULL;
 }
 
-static int compare_ranges(const void *a, const void *b)
+/* Length of the first stretch of [*from, end) that is not detached, to which *from goes on; 0: there is none. */
+static uint64_t next_attached(const heap *h, uint64_t *from, uint64_t end)
 {
-    const heap_range *x = a, *y = b;
-    return (x->start > y->start) - (x->start < y->start);
+    for (const heap_pages *d; (d = detached_at(h, *from)) != NULL;)
+        *from = d->offset + d->bytes;
+    for (size_t i = 0; i < atomic_load(&h->detached_count); i++) {
+        if (h->detached[i].offset > *from && h->detached[i].offset < end)
+            end = h->detached[i].offset;
+    }
+    return *from < end ? end - *from : 0;
+}
+
+static bool is_attached(heap *h, uint64_t offset, uint64_t bytes)
+{
+    pthread_mutex_lock(&h->lock);
+    uint64_t from = offset;
+    const bool whole = next_attached(h, &from, offset + bytes) == bytes && from == offset;
+    pthread_mutex_unlock(&h->lock);
+    return whole;
+}
+
+bool heap_contains(heap *h, const void *memory, size_t bytes)
+{
+    const uint8_t *first = h->base + h->first, *start = memory;
+    if (h->base == NULL || start < first || start >= first + h->bytes ||
+        bytes > h->bytes - (uint64_t)(start - first))
+        return false;
+    return atomic_load_explicit(&h->detached_count, memory_order_relaxed) == 0 ||
+           is_attached(h, (uint64_t)(start - h->base), bytes);
+}
+
+static rueda_status detach_pages(heap *h, uint64_t offset, uint64_t bytes)
+{
+    const size_t count = atomic_load(&h->detached_count);
+    heap_pages *grown = realloc(h->detached, (count + 1) * sizeof *grown);
+    if (grown == NULL)
+        return status_fail(RUEDA_ERR_MEMORY, "out of memory");
+    h->detached = grown;
+    const rueda_status status = os_shared_detach(h->fd, h->base + offset, offset, bytes);
+    if (status != RUEDA_OK)
+        return status;
+    os_inherit(h->base + offset, bytes); /* as before */
+    h->detached[count] = (heap_pages){offset, bytes};
+    atomic_store(&h->detached_count, count + 1);
+    return RUEDA_OK;
 }
 
 /* Each page once: a second time would bring back what the page was before the first. */
-rueda_status heap_detach(const heap *h, heap_range *ranges, size_t count)
+static rueda_status detach_range(heap *h, const heap_range *range)
 {
-    const segment *s = h->segment;
-    uint64_t done = 0; /* offset in the segment */
-    qsort(ranges, count, sizeof *ranges, compare_ranges);
-    for (size_t i = 0; i < count; i++) {
-        const uint64_t start = (uint64_t)(ranges[i].start - s->base), end = start + ranges[i].bytes;
-        const uint64_t page = start / OS_PAGE * OS_PAGE, first = page > done ? page : done;
-        const uint64_t last = (end + OS_PAGE - 1) / OS_PAGE * OS_PAGE;
-        if (last <= first || ranges[i].bytes == 0)
-            continue;
-        const rueda_status status = os_shared_detach(s->fd, s->base + first, first, last - first);
+    const uint64_t start = (uint64_t)(range->start - h->base);
+    const uint64_t end = round_up(start + range->bytes, OS_PAGE);
+    uint64_t from = start / OS_PAGE * OS_PAGE;
+    for (uint64_t bytes; (bytes = next_attached(h, &from, end)) > 0; from += bytes) {
+        const rueda_status status = detach_pages(h, from, bytes);
         if (status != RUEDA_OK)
             return status;
-        done = last;
     }
     return RUEDA_OK;
+}
+
+rueda_status heap_detach(heap *h, const heap_range *ranges, size_t count)
+{
+    rueda_status status = RUEDA_OK;
+    pthread_mutex_lock(&h->lock);
+    for (size_t i = 0; i < count && status == RUEDA_OK; i++) {
+        if (ranges[i].bytes > 0)
+            status = detach_range(h, &ranges[i]);
+    }
+    pthread_mutex_unlock(&h->lock);
+    return status;
 }

@@ -1,12 +1,16 @@
-/* heap.h: rueda_alloc, a first-fit allocator over a rank's part of the segment.
+/* heap.h: the memory of rueda_alloc: a first-fit allocator over a memfd of the process's own.
  *
- * Its bookkeeping is private to the rank; only the blocks are shared. Invariant: free and used blocks
- * together cover the heap without overlap, sorted by offset, and no two free neighbours.
+ * The memory is the process's and not the job's: what is in use when a job ends stays, and the peers of the
+ * next job reach it like those of the one before. The descriptor is handed to the other ranks of the host
+ * (boot/share.c), which map it as a whole; addresses that are told to them count from `base`.
+ * The bookkeeping is private; only the blocks are shared. Invariant: free and used blocks together cover
+ * the heap without overlap, sorted by offset, and no two free neighbours. Between jobs there is a heap only as
+ * long as a block is used.
  */
 #ifndef RUEDA_MEMORY_HEAP_H
 #define RUEDA_MEMORY_HEAP_H
 
-#include "memory/segment.h"
+#include "base/os.h"
 
 #include <pthread.h>
 
@@ -15,47 +19,56 @@ typedef struct heap_block {
     bool used;
 } heap_block;
 
+/* Pages that peers cannot reach, see heap_detach. */
+typedef struct heap_pages {
+    uint64_t offset, bytes;
+} heap_pages;
+
 typedef struct heap {
     pthread_mutex_t lock;
-    segment *segment;
-    uint8_t *base;
-    uint64_t bytes;
+    int fd;
+    uint8_t *base;         /* of the mapping; NULL: there is none */
+    uint64_t mapped_bytes; /* of the file */
+    uint64_t first, bytes; /* what is given out: offset and length */
     heap_block *blocks;
     size_t count, capacity;
+    bool serves; /* a job */
+    _Atomic size_t detached_count;
+    heap_pages *detached; /* no page twice */
 } heap;
 
-rueda_status heap_init(heap *h, segment *s, uint32_t rank);
-void heap_fini(heap *h); /* safe after a failed or missing init of a zeroed heap */
+#define HEAP_NONE                                                                                  \
+    {                                                                                              \
+        .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1                                                \
+    }
 
-/* Blocks that their users still have when the job ends: they stay mapped and become ordinary memory. */
-typedef struct heap_leftovers {
-    struct heap_leftovers *next; /* of an earlier job */
-    size_t count;
-    segment_range blocks[]; /* ascending; bytes 0: freed since */
-} heap_leftovers;
+/* A job begins: makes a heap of `bytes`, or takes the one that is there, however large it was made. `rank`
+ * is_broadcast the ranks' blocks over the caches. ERR_SYSTEM, ERR_MEMORY: there is none. */
+rueda_status heap_open(heap *h, uint64_t bytes, uint32_t rank);
+/* The job has ended, or did not begin: what is in use stays. */
+void heap_leave(heap *h);
 
-/* Ends the heap and closes its segment but for used blocks, which are put before `*list`. Where memory
- * for the list is missing they are unmapped, too. */
-void heap_leave(heap *h, segment *s, heap_leftovers **list);
-/* Gives such a block back; false: it is none. */
-bool heap_free_leftover(heap_leftovers **list, void *memory);
+/* Around a fork. In the child the memory stays mapped, and the heap is one that was never opened. */
+void heap_lock(heap *h);
+void heap_unlock(heap *h);
+void heap_forget(heap *h); /* in the child; locked */
 
 /* Zeroed memory, aligned to a cache line. */
 rueda_status heap_alloc(heap *h, size_t bytes, void **memory);
-/* ERR_ARGUMENT: not the start of a block. */
+/* Also between jobs. ERR_ARGUMENT: not the start of a block. */
 rueda_status heap_free(heap *h, void *memory);
 
-/* Whether [memory, memory + bytes) lies in the heap: peers can reach it. */
-bool heap_contains(const heap *h, const void *memory, size_t bytes);
+/* Whether [memory, memory + bytes) lies in the heap and peers can reach it. During a job. */
+bool heap_contains(heap *h, const void *memory, size_t bytes);
 
 typedef struct heap_range {
     const uint8_t *start;
     uint64_t bytes;
 } heap_range;
 
-/* Puts ranges of the heap out of the reach of peers: their pages become this rank's own. Threads may
- * use the heap meanwhile. Once in the life of a heap, with all ranges; sorts them. ERR_MEMORY: some may
- * still be in reach. */
-rueda_status heap_detach(const heap *h, heap_range *ranges, size_t count);
+/* Puts ranges of the heap out of the reach of peers: their pages become this process's own, for as long as
+ * the heap lives, since nobody knows until when a peer can write to the old ones. Threads may use the heap
+ * meanwhile. ERR_MEMORY: some may still be in reach. */
+rueda_status heap_detach(heap *h, const heap_range *ranges, size_t count);
 
 #endif

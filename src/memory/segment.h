@@ -1,12 +1,19 @@
 /* segment.h: the memory that all ranks of a host share, one file for each generation of a job.
  *
  * Layout (little-endian, SEGMENT_VERSION): a header page, then one area for each rank. An area holds
- * the rank's header and answers, and for each process set its contributions to negotiation, its channels
- * (flag, sums, addresses, slots, message rings) and one more that has rings only, for sends and receives of
- * two ranks, and last the heap of rueda_alloc. Every word is
+ * the rank's header and answers; for each process set a head, which is its two contributions to negotiation and
+ * the flags of its channels; then for each process set a body, which is its news and its channels (sums,
+ * addresses, slots, message rings) and the rings of one more channel, for sends and receives of two ranks. Every word is
  * written by the area's owner only, except bells (rung by peers), the consumed counts of rings
- * (written by the reader), user memory that a plan PUTs into, and the header's words that
- * name whose abort counts and count departures.
+ * (written by the reader), and the header's words that name whose abort counts and count departures.
+ * The memory of rueda_alloc is not in it: each process has a file of its own (heap.h), and a segment only
+ * knows where this process has mapped those of its peers.
+ *
+ * Memory. Only the header page and what a rank has committed has memory; the rest of the file is a hole, and who
+ * touches a hole may be killed for want of memory. The owner commits, before it writes: its own header and
+ * all of the global set at the start, the head of a set when the set is made, a body as far as an
+ * operation needs it. So peers may read a head when they know that all members have made the set, and
+ * something of a body when a head says that it was written.
  * Areas start a non-power-of-two distance apart, plus some cache lines: equal low address bits on
  * all ranks cost several times in the caches.
  * Invariant: offsets follow from the header alone; the file never shrinks.
@@ -17,14 +24,19 @@
 #include "base/config.h"
 #include "base/os.h"
 
+/* Places for process sets: one more than there can be sets, since the place of a set that was just removed
+ * rests until all ranks have left it (engine/sets.c). */
+#define SEGMENT_SETS (RUEDA_MAX_SETS + 1)
 #define SEGMENT_MAGIC 0x61646575 /* "ueda" */
-#define SEGMENT_VERSION 7
+#define SEGMENT_VERSION 9
 #define SEGMENT_NEWS_BYTES                                                                         \
     16384                     /* description of new tensors in one round, beside 8 bytes a rank */
 #define SEGMENT_SUMS 512      /* tensors of one Adasum operation */
 #define SEGMENT_SUM_PARTS 5   /* a·b, a·a, b·b, squared norms of the leaves, number of leaves */
 #define SEGMENT_ADDRESSES 128 /* tensors of one operation on shared memory */
 #define SEGMENT_RING_BYTES 65536 /* message bytes in flight between two ranks on one channel */
+#define SEGMENT_SMALL_SLOT_BYTES                                                                   \
+    OS_PAGE /* of a slot, for the small operations of added sets: 4 pages are enough for them */
 #define SEGMENT_ABORT_TEXT 400
 #define SEGMENT_QUESTION_NAMES 512 /* tensors that one question can be about */
 #define SEGMENT_ANSWER_WORDS (SEGMENT_QUESTION_NAMES / 64)
@@ -40,8 +52,8 @@ typedef struct segment_abort {
 typedef struct segment_header {
     uint32_t magic, version;
     uint64_t generation;
-    uint32_t ranks, channels, cache_words, zero;
-    uint64_t slot_bytes, heap_bytes;
+    uint32_t ranks, channels, cache_words, sets;
+    uint64_t slot_bytes;
     uint64_t bytes;                                      /* of the whole file */
     _Alignas(OS_CACHE_LINE) _Atomic uint32_t aborted_by; /* rank + 1 whose abort counts; 0: none */
     _Atomic uint32_t timed;      /* someone here writes a timeline: contributions tell the time */
@@ -95,16 +107,17 @@ typedef struct segment_contribution {
     uint64_t digest;
     uint32_t news_bytes, news_count;
     uint64_t told_ns; /* when, by the clock of the host that reads it; 0: nobody wants to know */
-    uint64_t ready[]; /* `cache_words`, then the news */
+    uint64_t ready[]; /* `cache_words` */
 } segment_contribution;
 
 /* How far a rank has come with the operations of a channel; see exec.h. */
 typedef struct segment_flag {
     _Alignas(OS_CACHE_LINE) _Atomic uint64_t value;
+    _Atomic uint32_t rings; /* not 0: the rank's message rings of the channel have memory */
 } segment_flag;
 
 typedef struct segment_address {
-    uint64_t in, out; /* offsets in the segment */
+    uint64_t in, out; /* offsets in the heap of the rank that tells them */
 } segment_address;
 
 /* A stream of bytes to one reader; see transport/shm. */
@@ -114,18 +127,28 @@ typedef struct segment_ring {
     _Alignas(OS_CACHE_LINE) uint8_t bytes[SEGMENT_RING_BYTES];
 } segment_ring;
 
+/* The heap of a rank, as this process has mapped it. */
+typedef struct segment_heap {
+    uint8_t *base;  /* NULL: it cannot be reached */
+    uint64_t bytes; /* 0: the mapping is not the segment's */
+} segment_heap;
+
 typedef struct segment {
     int fd;
     uint8_t *base;
     segment_header *header;
     uint64_t area_offset, area_bytes;                     /* first area, distance of areas */
-    uint64_t set_offset, set_bytes;                       /* within an area */
-    uint64_t contribution_bytes;                          /* each of two */
-    uint64_t channel_offset, channel_bytes;               /* within a set */
+    uint64_t head_offset, head_bytes;                     /* of sets, within an area */
+    uint64_t contribution_bytes;                          /* each of two, in a head */
+    uint64_t flags_offset;                                /* within a head */
+    uint64_t body_offset, body_bytes;                     /* of sets, within an area */
+    uint64_t news_bytes;                                  /* each of two, in a body */
+    uint64_t channel_offset, channel_bytes;               /* within a body */
     uint64_t sums_offset, addresses_offset, slots_offset; /* within a channel */
     uint64_t rings_offset;                                /* within a channel */
-    uint64_t message_offset;                              /* within a set: the rings-only channel */
-    uint64_t heap_offset;                                 /* within an area */
+    uint64_t message_offset; /* within a body: the channel that has rings only */
+    uint8_t *committed;      /* by this rank: for each set its news, then its channels */
+    segment_heap *heaps;     /* by rank; NULL: none can be reached */
 } segment;
 
 /* Makes the segment of a new generation, sized by the settings. */
@@ -135,27 +158,36 @@ rueda_status segment_create(segment *s, const config *settings, uint32_t ranks,
 rueda_status segment_attach(segment *s, int fd);
 void segment_close(segment *s);
 
-typedef struct segment_range {
-    uint8_t *start;
-    uint64_t bytes;
-} segment_range;
+/* Maps the heap of another rank, until segment_close. Takes the descriptor over, also on failure. */
+rueda_status segment_attach_heap(segment *s, uint32_t rank, int fd);
+/* Where our own is mapped, which stays the caller's. */
+rueda_status segment_own_heap(segment *s, uint32_t rank, uint8_t *base);
 
-/* The same, but these ranges, ascending, stay mapped with the pages they touch. */
-void segment_close_around(segment *s, const segment_range *ranges, size_t count);
-
-/* Backs a rank's part of a process set with memory; before its first use, by its owner. */
+/* Backs a rank's head of a process set with memory, and of the global set all but the rings; before the
+ * others look at it, by its owner, as everything that commits. ERR_MEMORY. */
 rueda_status segment_commit_set(segment *s, uint32_t rank, uint32_t set);
+/* Backs a rank's news of a set. */
+rueda_status segment_commit_news(segment *s, uint32_t rank, uint32_t set);
+/* Backs what an operation uses of a rank's channel: slots of SEGMENT_SMALL_SLOT_BYTES alone, or everything
+ * but the rings. */
+rueda_status segment_commit_channel(segment *s, uint32_t rank, uint32_t set, uint32_t channel,
+                                    bool small);
 /* Backs a rank's message rings of a channel. */
 rueda_status segment_commit_rings(segment *s, uint32_t rank, uint32_t set, uint32_t channel);
-/* Takes back what nobody has read of a rank's messages, by that rank, when no member uses the set any more:
- * the next set in its place finds empty rings. */
-void segment_empty_rings(segment *s, uint32_t rank, uint32_t set, uint32_t channel);
+/* Whether something of a rank's body of a set was committed, and giving that memory back. */
+bool segment_has_body(const segment *s, uint32_t set);
+void segment_release_body(segment *s, uint32_t rank, uint32_t set);
+/* A rank's head as it is before the first round and the first operation. */
+void segment_clear_head(segment *s, uint32_t rank, uint32_t set);
 
 /* The channel of a set that has message rings and nothing else. */
 static inline uint32_t segment_message_channel(const segment *s)
 {
     return s->header->channels;
 }
+/* Takes back what nobody has read of a rank's messages there, by that rank, when no member uses the set any
+ * more: the next set in its place finds empty rings. */
+void segment_empty_messages(segment *s, uint32_t rank, uint32_t set);
 
 segment_rank *segment_rank_at(const segment *s, uint32_t rank);
 /* What `rank` has answered to the last question of `asker`. */
@@ -163,6 +195,7 @@ segment_answer *segment_answer_at(const segment *s, uint32_t rank, uint32_t aske
 /* `round` selects one of the two buffers by its parity. */
 segment_contribution *segment_contribution_at(const segment *s, uint32_t rank, uint32_t set,
                                               uint64_t round);
+uint8_t *segment_news_at(const segment *s, uint32_t rank, uint32_t set, uint64_t round);
 segment_flag *segment_flag_at(const segment *s, uint32_t rank, uint32_t set, uint32_t channel);
 double *segment_sums_at(const segment *s, uint32_t rank, uint32_t set, uint32_t channel);
 segment_address *segment_addresses_at(const segment *s, uint32_t rank, uint32_t set,
@@ -170,6 +203,7 @@ segment_address *segment_addresses_at(const segment *s, uint32_t rank, uint32_t 
 uint8_t *segment_slots_at(const segment *s, uint32_t rank, uint32_t set, uint32_t channel);
 segment_ring *segment_ring_at(const segment *s, uint32_t rank, uint32_t set, uint32_t channel,
                               uint32_t reader);
+/* What the addresses count from that a rank tells; NULL: its heap cannot be reached. */
 uint8_t *segment_heap_at(const segment *s, uint32_t rank);
 
 /* The time that a contribution carries; 0 as long as no rank of the host wants it. */

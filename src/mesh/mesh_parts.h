@@ -12,11 +12,11 @@ struct mesh_stream {
     mesh_purpose purpose;
     net_link *link;
     bool open, broken;
-    uint64_t again_ns;      /* when to call again */
-    uint32_t missed;        /* looks for a peer that is to call, in which it was not there */
-    uint64_t unable_ns;     /* since when the system refuses to call; 0: it does not */
-    uint64_t first_call_ns; /* 0: never called */
-    mesh_stream *next;
+    uint64_t again_ns;           /* when to call again */
+    uint32_t missed;             /* looks for a peer that is to call, in which it was not there */
+    uint64_t unable_ns;          /* since when the system refuses to call; 0: it does not */
+    uint64_t first_call_ns;      /* 0: never called */
+    mesh_stream *next, **before; /* in the mesh's list; `before` is what points to us */
 };
 
 /* See trouble.c. */

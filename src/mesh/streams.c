@@ -17,7 +17,9 @@ mesh_stream *mesh_stream_open(mesh *m, const mesh_purpose *purpose)
     mesh_stream *s = malloc(sizeof *s);
     if (s == NULL)
         return NULL;
-    *s = (mesh_stream){.mesh = m, .purpose = *purpose, .next = m->streams};
+    *s = (mesh_stream){.mesh = m, .purpose = *purpose, .next = m->streams, .before = &m->streams};
+    if (s->next != NULL)
+        s->next->before = &s->next;
     m->streams = s;
     return s;
 }
@@ -32,10 +34,9 @@ void mesh_stream_close(mesh_stream *s)
 {
     if (s == NULL)
         return;
-    mesh_stream **link = &s->mesh->streams;
-    while (*link != s)
-        link = &(*link)->next;
-    *link = s->next;
+    *s->before = s->next;
+    if (s->next != NULL)
+        s->next->before = s->before;
     s->mesh->connecting -= streams_is_connecting(s);
     net_link_close(s->link);
     free(s);

@@ -26,7 +26,7 @@ static void mix(negotiation *n, uint64_t change)
 /* What is pending anywhere is in the round's `either`; such tensors are never evicted. */
 static bool may_go(const negotiation *n, uint32_t bit)
 {
-    return !bit_test(n->either, bit) && n->cache[bit]->used_round != n->round;
+    return !bit_test(n->either, bit) && n->cache[bit]->cache.used_round != n->round;
 }
 
 /* A free bit, or one whose tensor was not used since the hand last passed; -1: all are needed. The
@@ -37,9 +37,9 @@ static int32_t find_victim(negotiation *n)
         const uint32_t bit = n->hand;
         n->hand = (n->hand + 1) % n->used;
         record *r = n->cache[bit];
-        if (r == NULL || (may_go(n, bit) && !r->recent))
+        if (r == NULL || (may_go(n, bit) && !r->cache.recent))
             return (int32_t)bit;
-        r->recent = false;
+        r->cache.recent = false;
     }
     return -1;
 }
@@ -64,24 +64,24 @@ void cache_remember(negotiation *n, record *r)
 {
     /* used again while cached: gets a second chance. Nothing older counts: how long a record without
      * a bit lives differs between ranks */
-    r->recent = r->bit >= 0;
-    r->used_round = n->round;
-    if (r->bit >= 0 || n->capacity == 0)
+    r->cache.recent = r->cache.bit >= 0;
+    r->cache.used_round = n->round;
+    if (r->cache.bit >= 0 || n->capacity == 0)
         return;
     const int32_t bit = n->used < n->capacity ? (int32_t)n->used++ : evict(n);
     if (bit < 0)
         return;
     n->cache[bit] = r;
-    r->bit = bit;
+    r->cache.bit = bit;
     mix(n, r->hash + (uint64_t)bit);
 }
 
 void cache_retire(negotiation *n, record *r)
 {
     mix(n, ~r->hash);
-    bit_clear(n->ready, (uint32_t)r->bit);
-    n->cache[r->bit] = NULL;
-    r->bit = -1;
+    bit_clear(n->ready, (uint32_t)r->cache.bit);
+    n->cache[r->cache.bit] = NULL;
+    r->cache.bit = -1;
 }
 
 /* The members' caches differ, which must not happen: start anew, all alike. */

@@ -63,10 +63,10 @@ static rueda_status collect_bits(negotiation *n, uint32_t words)
 
 static bool all_spoke(const negotiation *n, const record *r)
 {
-    if (r->spoken == n->members->size)
+    if (r->news.spoken == n->members->size)
         return true;
     for (uint16_t i = 0; n->joined_count > 0 && i < n->members->size; i++) {
-        if (r->spoke[i] != RECORD_SPOKE && (!n->joined[i] || r->spoke[i] == RECORD_OWES))
+        if (r->news.spoke[i] != RECORD_SPOKE && (!n->joined[i] || r->news.spoke[i] == RECORD_OWES))
             return false;
     }
     return n->joined_count > 0;
@@ -78,7 +78,7 @@ static rueda_status collect_open(negotiation *n)
         if (!all_spoke(n, n->open[i]))
             continue;
         const rueda_status status =
-            candidate(n, n->open[i], n->open[i]->spoken == n->members->size);
+            candidate(n, n->open[i], n->open[i]->news.spoken == n->members->size);
         if (status != RUEDA_OK)
             return status;
     }

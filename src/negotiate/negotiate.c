@@ -9,7 +9,7 @@ rueda_status negotiation_init(negotiation *n, control_members *g, queue *q, uint
     const size_t words = g->job->segment->header->cache_words + 1;
     *n = (negotiation){.members = g,
                        .queue = q,
-                       .round = control_first_round(g),
+                       .round = CONTROL_FIRST_ROUND,
                        .capacity = capacity,
                        .last_joined = -1};
     n->to_tell_end = &n->to_tell;
@@ -45,8 +45,8 @@ static void welcome(negotiation *n, entry *e)
     n->has_news = true;
     if (e->signature.kind == SIGNATURE_JOIN)
         n->join = e;
-    else if (r->bit >= 0 && signature_repeats(&r->mine, &e->signature))
-        bit_set(n->ready, (uint32_t)r->bit);
+    else if (r->cache.bit >= 0 && signature_repeats(&r->news.mine, &e->signature))
+        bit_set(n->ready, (uint32_t)r->cache.bit);
     else
         news_queue(n, e);
 }
@@ -59,14 +59,19 @@ void negotiation_take_mail(negotiation *n)
     }
 }
 
-static void contribute(negotiation *n)
+static rueda_status contribute(negotiation *n)
 {
-    segment_contribution *c = control_draft(n->members, n->round);
+    segment_contribution *c;
+    const rueda_status status = control_draft(n->members, n->round, n->to_tell != NULL, &c);
+    if (status != RUEDA_OK)
+        return status;
     c->words = (n->used + 63) / 64;
     c->digest = n->digest;
     memcpy(c->ready, n->ready, c->words * sizeof *c->ready);
-    c->news_count = news_write(n, control_news_of(n->members, c),
-                               segment_news_bytes(n->members->job->segment), &c->news_bytes);
+    c->news_count = c->news_bytes = 0;
+    if (n->to_tell != NULL)
+        c->news_count = news_write(n, control_news(n->members, n->round, n->members->index),
+                                   segment_news_bytes(n->members->job->segment), &c->news_bytes);
     /* what was submitted before the join must be said before it, or in the same breath */
     const bool joined = n->join != NULL && n->to_tell == NULL;
     c->flags = (c->news_count > 0 ? CONTROL_NEWS : 0) | (joined ? CONTROL_JOINED : 0) |
@@ -76,6 +81,7 @@ static void contribute(negotiation *n)
     n->messages++;
     control_contribute(n->members, n->round);
     timeline_round(n->timeline, (int32_t)n->members->set, n->rounds + 1);
+    return RUEDA_OK;
 }
 
 static void note_joined(negotiation *n, uint16_t member)
@@ -104,7 +110,7 @@ static rueda_status read_contributions(negotiation *n)
         if ((c->flags & CONTROL_NEWS) == 0)
             continue;
         const rueda_status status =
-            news_read(n, i, control_news_of(n->members, c), c->news_bytes, c->news_count);
+            news_read(n, i, control_news(n->members, n->round, i), c->news_bytes, c->news_count);
         if (status != RUEDA_OK)
             return status;
     }
@@ -116,16 +122,16 @@ static void leave_negotiation(negotiation *n)
 {
     for (uint32_t i = 0; i < n->decided_count; i++) {
         record *r = n->decided[i];
-        if (r->bit >= 0)
-            bit_clear(n->ready, (uint32_t)r->bit);
-        /* held: submitted after our join, not said yet, so it is not what was decided */
-        const bool ours = r->waits && !r->held;
+        if (r->cache.bit >= 0)
+            bit_clear(n->ready, (uint32_t)r->cache.bit);
+        /* untold: submitted after our join, not said yet, so it is not what was decided */
+        const bool ours = r->waits && !r->news.untold;
         r->launching = ours ? r->entry : NULL;
         n->waiting -= ours;
         r->waits = r->waits && !ours;
         if (!ours)
             queue_skip_unnamed(n->queue, r);
-        r->open_index = -1;
+        r->news.open_index = -1;
         if (r->ready_ns != NULL && !timeline_is_on(n->timeline))
             negotiation_forget_ready(n, r);
     }
@@ -133,7 +139,7 @@ static void leave_negotiation(negotiation *n)
     for (uint32_t i = 0; i < n->decided_count; i++) {
         record *r = n->decided[i];
         const bool lasting = r->agreed.kind <= SIGNATURE_BARRIER && !r->conflicting;
-        if (lasting && (r->spoken == n->members->size || r->bit >= 0))
+        if (lasting && (r->news.spoken == n->members->size || r->cache.bit >= 0))
             cache_remember(n, r);
     }
 }
@@ -186,7 +192,9 @@ rueda_status negotiation_progress(negotiation *n, bool hold, bool *moved, bool *
     if (!n->contributed) {
         if (!n->retiring && !has_reason(n, hold))
             return RUEDA_OK;
-        contribute(n);
+        const rueda_status status = contribute(n);
+        if (status != RUEDA_OK)
+            return status;
         *moved = true;
     }
     if (!control_complete(n->members, n->round))
@@ -210,15 +218,13 @@ entry *negotiation_abandon(negotiation *n)
     entry *first = NULL, **end = &first;
     queue *q = n->queue;
     pthread_mutex_lock(&q->lock);
-    for (size_t i = 0; i < q->bucket_count; i++) {
-        for (record *r = q->buckets[i]; r != NULL; r = r->chain) {
-            if (!r->waits)
-                continue;
-            r->waits = false;
-            *end = r->entry;
-            end = &r->entry->next;
-            r->entry->next = NULL;
-        }
+    for (record *r = NULL; (r = queue_next(q, r)) != NULL;) {
+        if (!r->waits)
+            continue;
+        r->waits = false;
+        *end = r->entry;
+        end = &r->entry->next;
+        r->entry->next = NULL;
     }
     pthread_mutex_unlock(&q->lock);
     n->to_tell = NULL;
@@ -233,12 +239,12 @@ bool negotiation_knows(const negotiation *n, const record *r, uint16_t member)
 {
     if (member == n->members->index || n->joined[member])
         return true;
-    if (r->open_index >= 0)
-        return r->spoke[member] == RECORD_SPOKE;
+    if (r->news.open_index >= 0)
+        return r->news.spoke[member] == RECORD_SPOKE;
     const uint64_t round = n->contributed ? n->round : n->round - 1;
-    if (r->bit < 0 || round < control_first_round(n->members) ||
+    if (r->cache.bit < 0 || round < CONTROL_FIRST_ROUND ||
         !control_contributed(n->members, round, member))
         return false;
     const segment_contribution *c = control_part(n->members, round, member);
-    return (uint32_t)r->bit / 64 < c->words && bit_test(c->ready, (uint32_t)r->bit);
+    return (uint32_t)r->cache.bit / 64 < c->words && bit_test(c->ready, (uint32_t)r->cache.bit);
 }

@@ -72,7 +72,7 @@ static uint32_t decide_taken(fixture *f, char names[][16])
         entry *e = r->launching;
         queue_finish(&f->queue, e);
         entry_free(e);
-        if (r->bit < 0)
+        if (r->cache.bit < 0)
             negotiation_settle(&f->negotiation, r);
     }
     return result.count;

@@ -6,7 +6,7 @@
 
 void news_queue(negotiation *n, entry *e)
 {
-    e->record->held = true;
+    e->record->news.untold = true;
     e->next = NULL;
     *n->to_tell_end = e;
     n->to_tell_end = &e->next;
@@ -27,9 +27,9 @@ uint32_t news_write(negotiation *n, uint8_t *to, uint64_t room, uint32_t *bytes)
         signature_encode(&e->signature, r->name, r->length, to + *bytes);
         *bytes += (uint32_t)needed;
         count++;
-        r->held = false;
-        signature_fini(&r->mine);
-        signature_copy(&r->mine,
+        r->news.untold = false;
+        signature_fini(&r->news.mine);
+        signature_copy(&r->news.mine,
                        &e->signature); /* if that fails, it is described again next time */
         n->to_tell = e->next;
     }
@@ -57,25 +57,25 @@ static rueda_status open_record(negotiation *n, record *r, const signature *said
 {
     const uint16_t size = n->members->size;
     rueda_status status = grow_open(n);
-    if (r->spoke == NULL)
-        r->spoke = calloc(size, sizeof *r->spoke);
+    if (r->news.spoke == NULL)
+        r->news.spoke = calloc(size, sizeof *r->news.spoke);
     if (r->rows == NULL)
         r->rows = calloc(size, sizeof *r->rows);
-    if (status != RUEDA_OK || r->spoke == NULL || r->rows == NULL)
+    if (status != RUEDA_OK || r->news.spoke == NULL || r->rows == NULL)
         return status_fail(RUEDA_ERR_MEMORY, "tensor '%s': out of memory in negotiation", r->name);
     signature_fini(&r->agreed);
     status = signature_copy(&r->agreed, said);
-    r->first_rank = member;
-    r->spoken = 0;
+    r->news.first_rank = member;
+    r->news.spoken = 0;
     r->largest_rows = 0;
     r->unequal = false;
     r->all_mapped = true;
-    memset(r->spoke, 0, size * sizeof *r->spoke);
+    memset(r->news.spoke, 0, size * sizeof *r->news.spoke);
     memset(r->rows, 0, size * sizeof *r->rows);
     free(r->conflict);
     r->conflict = NULL;
     r->conflicting = false;
-    r->open_index = (int32_t)n->open_count;
+    r->news.open_index = (int32_t)n->open_count;
     n->open[n->open_count++] = r;
     return status;
 }
@@ -86,9 +86,9 @@ void news_sweep(negotiation *n)
     uint32_t kept = 0;
     for (uint32_t i = 0; i < n->open_count; i++) {
         record *r = n->open[i];
-        if (r->open_index < 0)
+        if (r->news.open_index < 0)
             continue;
-        r->open_index = (int32_t)kept;
+        r->news.open_index = (int32_t)kept;
         n->open[kept++] = r;
     }
     n->open_count = kept;
@@ -124,15 +124,15 @@ static void note_owing(negotiation *n, record *r, uint32_t bit)
     for (uint16_t i = 0; i < n->members->size; i++) {
         const segment_contribution *c = control_part(n->members, n->round, i);
         if (bit / 64 < c->words && bit_test(c->ready, bit))
-            r->spoke[i] = RECORD_OWES;
+            r->news.spoke[i] = RECORD_OWES;
     }
 }
 
 /* If we said it with a bit, that bit means nothing any more: say it in words. */
 static void retell(negotiation *n, record *r)
 {
-    const bool had_bit = r->bit >= 0 && bit_test(n->ready, (uint32_t)r->bit);
-    if (r->bit >= 0)
+    const bool had_bit = r->cache.bit >= 0 && bit_test(n->ready, (uint32_t)r->cache.bit);
+    if (r->cache.bit >= 0)
         cache_retire(n, r);
     if (had_bit)
         news_queue(n, r->entry);
@@ -142,8 +142,9 @@ static void retell(negotiation *n, record *r)
  * would do so alone. */
 static rueda_status compare(negotiation *n, record *r, const signature *said, uint16_t member)
 {
-    if (r->conflicting || signature_conflict(r->name, &r->agreed, n->members->ranks[r->first_rank],
-                                             said, n->members->ranks[member]) == RUEDA_OK)
+    if (r->conflicting ||
+        signature_conflict(r->name, &r->agreed, n->members->ranks[r->news.first_rank], said,
+                           n->members->ranks[member]) == RUEDA_OK)
         return RUEDA_OK;
     r->conflicting = true;
     r->conflict = strdup(status_text());
@@ -160,8 +161,8 @@ static rueda_status hear(negotiation *n, const signature *said, const char *name
     if (r == NULL)
         return status_fail(RUEDA_ERR_MEMORY, "out of memory in negotiation");
     rueda_status status = RUEDA_OK;
-    if (r->open_index < 0) {
-        const int32_t bit = r->bit;
+    if (r->news.open_index < 0) {
+        const int32_t bit = r->cache.bit;
         retell(n, r);
         status = open_record(n, r, said, member);
         if (status == RUEDA_OK && bit >= 0)
@@ -169,9 +170,9 @@ static rueda_status hear(negotiation *n, const signature *said, const char *name
     }
     if (status != RUEDA_OK)
         return status;
-    if (r->spoke[member] != RECORD_SPOKE) {
-        r->spoke[member] = RECORD_SPOKE;
-        r->spoken++;
+    if (r->news.spoke[member] != RECORD_SPOKE) {
+        r->news.spoke[member] = RECORD_SPOKE;
+        r->news.spoken++;
     }
     r->all_mapped = r->all_mapped && said->mapped;
     note_rows(n, r, said, member);

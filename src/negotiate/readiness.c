@@ -33,7 +33,7 @@ void readiness_read(negotiation *n)
         const uint64_t told_ns = control_part(n->members, n->round, i)->told_ns;
         note_bits(n, i);
         for (uint32_t k = 0; k < n->open_count; k++) {
-            if (n->open[k]->spoke[i] == RECORD_SPOKE)
+            if (n->open[k]->news.spoke[i] == RECORD_SPOKE)
                 note(n, n->open[k], i, told_ns);
         }
     }

@@ -40,7 +40,7 @@ static void load_record(const trace *t, uint64_t index, trace_record *r)
     for (int i = 0; i < TRACE_WORDS; i++)
         w[i] = atomic_load_explicit(&from[i], memory_order_relaxed);
     *r = (trace_record){.time_ns = w[0],
-                        .number = w[1] >> 24,
+                        .number = w[1] >> (64 - TRACE_NUMBER_BITS),
                         .set = (uint32_t)LOW_BITS(w[1] >> 16, TRACE_SET_BITS),
                         .event = (uint8_t)LOW_BITS(w[1] >> 12, TRACE_NAME_BITS),
                         .kind = (uint8_t)LOW_BITS(w[1] >> 8, TRACE_NAME_BITS),

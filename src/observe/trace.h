@@ -21,8 +21,8 @@
 #define TRACE_NOBODY UINT16_MAX
 
 /* How many bits a record keeps of each number. */
-#define TRACE_NUMBER_BITS 40
-#define TRACE_SET_BITS 8
+#define TRACE_NUMBER_BITS 36
+#define TRACE_SET_BITS 12
 #define TRACE_NAME_BITS 4 /* of event, kind, collective and algorithm */
 #define TRACE_STEP_BITS 24
 #define TRACE_TICK_BITS 24
@@ -73,8 +73,9 @@ static inline void trace_put(trace *t, const trace_record *r)
     atomic_thread_fence(memory_order_release);
     atomic_store_explicit(&to[0], r->time_ns, memory_order_relaxed);
     atomic_store_explicit(&to[1],
-                          r->number << 24 | (uint64_t)r->set << 16 | (uint64_t)r->event << 12 |
-                              (uint64_t)r->kind << 8 | (uint64_t)r->collective << 4 | r->algorithm,
+                          r->number << (64 - TRACE_NUMBER_BITS) | (uint64_t)r->set << 16 |
+                              (uint64_t)r->event << 12 | (uint64_t)r->kind << 8 |
+                              (uint64_t)r->collective << 4 | r->algorithm,
                           memory_order_relaxed);
     atomic_store_explicit(&to[2],
                           (uint64_t)r->tick << 32 | (uint64_t)r->phase << TRACE_PEER_BITS | r->peer,

@@ -236,9 +236,9 @@ static bool concerns(const p2p *p, uint16_t member)
 /* What has come is read before new receives look for it: who receives from anyone shall find all senders. */
 rueda_status p2p_step(p2p *p, bool *moved)
 {
-    const bool mail = p2p_has_mail(p);
-    if (p->retired || (!mail && p->pending == 0))
+    if (p->retired || p2p_is_idle(p))
         return RUEDA_OK;
+    const bool mail = p2p_has_mail(p);
     const uint16_t size = p->members->size, first = p->turn;
     rueda_status status = mail ? take_mail(p) : RUEDA_OK;
     *moved |= mail;
@@ -278,6 +278,11 @@ void p2p_abandon(p2p *p)
 size_t p2p_pending(const p2p *p)
 {
     return p->pending;
+}
+
+bool p2p_is_idle(const p2p *p)
+{
+    return p->pending == 0 && !p2p_has_mail(p);
 }
 
 p2p_call *p2p_first(const p2p *p)

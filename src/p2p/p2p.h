@@ -95,6 +95,7 @@ void p2p_retire(p2p *p);
 void p2p_abandon(p2p *p);
 
 size_t p2p_pending(const p2p *p);
+bool p2p_is_idle(const p2p *p); /* nothing is pending, nor handed over: a pass would do nothing */
 bool p2p_has_flight(const p2p *p); /* some that both sides have agreed on */
 /* Whether a call can never end now that this member has left; `alone`: all others have left. */
 bool p2p_is_stuck_on(const p2p *p, uint16_t member, bool alone);

@@ -195,7 +195,7 @@ void builder_start_sums(builder *b, unsigned parity)
 void builder_weigh(builder *b, unsigned first, unsigned middle, unsigned end, unsigned parity)
 {
     draft(b, (plan_step){.kind = PLAN_WEIGH,
-                         .lag = (uint16_t)(end - first),
+                         .ranks = (uint16_t)(end - first),
                          .a = at(PLAN_SUMS, first, parity),
                          .b = at(PLAN_SUMS, middle, parity)});
 }

@@ -40,7 +40,7 @@ static void each_peer(builder *b, const plan_step *step,
     if (plan_is_message(step) || step->zero)
         return;
     if (step->kind == PLAN_WEIGH) {
-        for (unsigned q = step->a.rank; q < (unsigned)step->a.rank + step->lag; q++)
+        for (unsigned q = step->a.rank; q < (unsigned)step->a.rank + step->ranks; q++)
             visit(b, q, step->stage);
         return;
     }

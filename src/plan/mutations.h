@@ -81,10 +81,10 @@ static inline bool mutate_step(plan *p, const plan_phase *phase, plan_step *s, e
         s->lag--;
         return s->kind == PLAN_AWAIT;
     case WIDER:
-        s->lag++;
+        s->ranks++;
         return s->kind == PLAN_WEIGH;
     case NARROWER:
-        s->lag--;
+        s->ranks--;
         return s->kind == PLAN_WEIGH;
     case MIDDLE: /* B_RANK goes up */
         s->b.rank--;

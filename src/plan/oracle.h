@@ -291,7 +291,7 @@ static inline uint64_t oracle_pair(double lower, double upper)
 
 static inline void oracle_weigh_tensor(oracle *o, unsigned r, const plan_step *s, unsigned t)
 {
-    const unsigned first = s->a.rank, middle = s->b.rank, end = first + s->lag;
+    const unsigned first = s->a.rank, middle = s->b.rank, end = first + s->ranks;
     oracle_rank *x = &o->ranks[r];
     oracle_sums all = {0};
     for (unsigned q = first; q < end; q++) {

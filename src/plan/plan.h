@@ -124,7 +124,7 @@ typedef struct plan_operand {
  *   AWAIT        wait for `peer`, see Ticks
  *   DOT          own SUMS += {a·b, a·a, b·b} per tensor, a from the lower block; if dst is given,
  *                dst ← the one of a, b that is a peer's
- *   WEIGH        coefficients ← Σ SUMS[a.index] of ranks a.rank … a.rank+lag−1, in order; the upper
+ *   WEIGH        coefficients ← Σ SUMS[a.index] of the `ranks` ranks from a.rank on, in order; the upper
  *                block starts at rank b.rank. How many leaves a block stands for is taken from its
  *                first rank's SUMS (a and b); a block of one rank is a leaf, and its norm tells. From
  *                here on this rank carries the number of both
@@ -175,7 +175,10 @@ typedef struct plan_step {
     uint8_t flags; /* plan_flags */
     uint8_t zero;
     uint16_t peer; /* SEND, RECV, RECV_REDUCE, AWAIT */
-    uint16_t lag;  /* AWAIT: ticks back; WEIGH: number of ranks */
+    union {
+        uint16_t lag;   /* AWAIT: ticks back */
+        uint16_t ranks; /* WEIGH: whose sums it adds up */
+    };
     plan_operand dst, a, b;
 } plan_step;
 

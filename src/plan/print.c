@@ -73,7 +73,7 @@ static void say_leaves(words *w, unsigned first, unsigned end)
 
 static void say_weigh(words *w, const plan_step *step)
 {
-    const unsigned end = (unsigned)step->a.rank + step->lag;
+    const unsigned end = (unsigned)step->a.rank + step->ranks;
     say(w, "coefficients ← Σ sums[%u] of ranks %u–%u", step->a.index, step->a.rank, end - 1);
     say_leaves(w, step->a.rank, step->b.rank);
     say_leaves(w, step->b.rank, end);

@@ -143,7 +143,7 @@ static const char *wrong_await(const plan *p, const plan_phase *phase, const pla
 
 static const char *wrong_weigh(const plan *p, const plan_step *step)
 {
-    unsigned first = step->a.rank, middle = step->b.rank, end = first + step->lag;
+    unsigned first = step->a.rank, middle = step->b.rank, end = first + step->ranks;
     if (step->a.buffer != PLAN_SUMS || step->b.buffer != PLAN_SUMS || step->a.index > 1 ||
         step->a.index != step->b.index)
         return "weighs something else than sums";

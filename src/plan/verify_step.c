@@ -241,7 +241,7 @@ static const sums *read_sums(verifier *v, actor *x, unsigned rank, uint32_t pari
  * exactly once. */
 static bool weighs_all(verifier *v, actor *x, const plan_step *step)
 {
-    unsigned first = step->a.rank, end = first + step->lag;
+    unsigned first = step->a.rank, end = first + step->ranks;
     size_t bits = (size_t)v->in_chunks * v->pieces, counted = 0;
     bool good = true;
     x->lower = read_sums(v, x, first, step->a.index)->lower;
@@ -273,7 +273,7 @@ static uint32_t leaves_below(verifier *v, actor *x, plan_operand first, unsigned
 
 static void weigh(verifier *v, actor *x, const plan_step *step)
 {
-    unsigned middle = step->b.rank, end = (unsigned)step->a.rank + step->lag;
+    unsigned middle = step->b.rank, end = (unsigned)step->a.rank + step->ranks;
     bool good = weighs_all(v, x, step);
     uint32_t lower = leaves_below(v, x, step->a, middle - step->a.rank, x->lower);
     uint32_t upper = leaves_below(v, x, step->b, end - middle, x->upper);

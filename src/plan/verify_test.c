@@ -119,7 +119,7 @@ static void bounds_of_steps(void **state)
     step_of(1, PLAN_SEND, 0)->peer = 1;
     expect(PLAN_CHECK_BOUNDS);
     build(PLAN_ALLREDUCE, PLAN_ALGORITHM_ADASUM, (plan_layout){.ranks = 4});
-    step_of(3, PLAN_WEIGH, 0)->lag = 1;
+    step_of(3, PLAN_WEIGH, 0)->ranks = 1;
     expect(PLAN_CHECK_BOUNDS);
 }
 

@@ -30,9 +30,9 @@ rueda_status queue_init(queue *q)
 
 static void record_free(record *r)
 {
-    signature_fini(&r->mine);
+    signature_fini(&r->news.mine);
     signature_fini(&r->agreed);
-    free(r->spoke);
+    free(r->news.spoke);
     free(r->rows);
     free(r->conflict);
     free(r->ready_ns);
@@ -104,7 +104,7 @@ static record *record_new(queue *q, const char *name, size_t length, uint64_t ha
     memcpy(r->name, name, length);
     r->length = (uint32_t)length;
     r->hash = hash;
-    r->bit = r->open_index = -1;
+    r->cache.bit = r->news.open_index = -1;
     if (q->record_count++ > q->bucket_count)
         grow(q);
     record **bucket = &q->buckets[hash & (q->bucket_count - 1)];
@@ -137,6 +137,22 @@ record *queue_find_hash(const queue *q, uint64_t hash)
     while (r != NULL && r->hash != hash)
         r = r->chain;
     return r;
+}
+
+record *queue_next(const queue *q, const record *r)
+{
+    if (q->record_count == 0)
+        return NULL;
+    if (r != NULL && r->chain != NULL)
+        return r->chain;
+    if (q->record_count == 0)
+        return NULL; /* as of most sets, where there are many */
+    for (size_t b = r == NULL ? 0 : (r->hash & (q->bucket_count - 1)) + 1; b < q->bucket_count;
+         b++) {
+        if (q->buckets[b] != NULL)
+            return q->buckets[b];
+    }
+    return NULL;
 }
 
 static rueda_status claim_record(queue *q, entry *e, const char *given)
@@ -256,7 +272,7 @@ void queue_finish(queue *q, entry *e)
 void queue_forget(queue *q, record *r)
 {
     pthread_mutex_lock(&q->lock);
-    const bool needed = r->entry != NULL || r->bit >= 0 || r->open_index >= 0;
+    const bool needed = r->entry != NULL || r->cache.bit >= 0 || r->news.open_index >= 0;
     if (!needed) {
         record **link = &q->buckets[r->hash & (q->bucket_count - 1)];
         while (*link != r)

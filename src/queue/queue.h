@@ -2,7 +2,7 @@
  *
  * A record is a name; it lives as long as a tensor of that name is pending here, is being negotiated,
  * or is remembered by the cache. An entry is a tensor that the caller has handed over. Submitting
- * takes the lock for a bounded time; all fields below "negotiate" belong to whoever drives.
+ * takes the lock for a bounded time. What is not said to be guarded by the lock belongs to whoever drives.
  * Invariant: a record has at most one entry.
  */
 #ifndef RUEDA_QUEUE_H
@@ -15,8 +15,8 @@
 
 typedef struct record record;
 
-/* What a member has said about an open record. One that owes had said it by a bit that lost its
- * meaning: its words will come, also if it has joined in the meantime. */
+/* What a member has said about an open record. RECORD_OWES: it has set the tensor's bit, and then the bit was
+ * given to another tensor. So it has the tensor and will describe it in words, even if it joins before. */
 enum { RECORD_SILENT, RECORD_SPOKE, RECORD_OWES };
 
 typedef struct entry {
@@ -30,41 +30,63 @@ typedef struct entry {
     struct entry *next; /* in the inbox or a list of negotiate */
 } entry;
 
+/* What members have said of it in words; news.c. It is open while some have, and not all. */
+typedef struct record_news {
+    bool untold;        /* our description waits for the next round */
+    int32_t open_index; /* place among the open ones, or -1 */
+    signature mine;     /* what this rank said last */
+    int first_rank;     /* who spoke first (index in the set) */
+    uint32_t spoken;    /* members that have described it */
+    uint8_t *spoke;     /* RECORD_SILENT, …, one for each member */
+} record_news;
+
+/* How it is remembered; cache.c. */
+typedef struct record_cache {
+    int32_t bit;         /* that stands for `agreed`, or -1 */
+    uint64_t used_round; /* last round that decided it */
+    bool recent;         /* used again since the cache's hand last passed */
+} record_cache;
+
+/* Who was asked about it because it waits for long; the engine's stall.c. */
+typedef struct record_stall {
+    uint64_t asked_ns;        /* when someone last asked who holds it, … */
+    uint64_t asked_to_end_ns; /* … and when we did to end the job */
+    uint32_t asked_number;    /* of our question about it; 0: none, or another rank reports it */
+    uint32_t asked_index;     /* its place there */
+} record_stall;
+
+/* Of its last Adasum; guarded by the lock. */
+typedef struct record_norms {
+    bool known;
+    double combined, leaves; /* squared norms */
+    double counted;          /* leaves that were not 0 */
+} record_norms;
+
 struct record {
     struct record *chain; /* of the hash table */
     uint64_t hash;
     uint32_t length;
     entry *entry; /* pending here; guarded by the lock */
 
-    /* negotiate */
-    bool waits;               /* the entry has reached negotiation and is not decided yet */
-    bool held;                /* its description waits for the next round */
-    int32_t bit;              /* that stands for `agreed`, or -1 */
-    int32_t open_index;       /* place among the records that are being described, or -1 */
-    signature mine;           /* what this rank said last */
-    signature agreed;         /* what the first speaker said */
-    int first_rank;           /* who that was (index in the set) */
-    uint32_t spoken;          /* members that have described it */
-    uint8_t *spoke;           /* one for each member */
-    int64_t *rows;            /* allgather, alltoall: rows that come from each member */
-    uint64_t largest_rows;    /* alltoall: largest split of any member */
-    bool unequal;             /* alltoall: not all splits alike */
-    bool all_mapped;          /* every speaker's memory can be reached */
-    bool whole;               /* as decided, every member has a tensor: none has joined before */
-    bool conflicting;         /* the members disagree about it */
-    char *conflict;           /* the first disagreement; valid if conflicting */
-    uint64_t used_round;      /* last round that decided it */
-    bool recent;              /* used again since the cache's hand last passed */
-    uint32_t order;           /* among the candidates of this round */
-    entry *launching;         /* our entry that this round decided, or NULL: we have joined */
-    uint64_t *ready_ns;       /* by member, for the timeline; NULL: not watched */
-    uint64_t asked_ns;        /* stall report: when someone last asked who holds it, … */
-    uint64_t asked_to_end_ns; /* … and when we did to end the job */
-    uint32_t asked_number;    /* of our question about it; 0: none, or another rank reports it */
-    uint32_t asked_index;     /* its place there */
-    double combined, leaves;  /* squared norms of its last Adasum; guarded by the lock */
-    double counted;           /* leaves that were not 0 */
-    bool has_norms;
+    record_news news;
+    record_cache cache;
+    bool waits;       /* the entry has reached negotiation and is not decided yet */
+    uint32_t order;   /* among the candidates of this round */
+    entry *launching; /* our entry that this round decided, or NULL: we have joined */
+
+    /* what all members have agreed on; complete when it is decided */
+    signature agreed;      /* what the first speaker said */
+    int64_t *rows;         /* allgather, alltoall: rows that come from each member */
+    uint64_t largest_rows; /* alltoall: largest split of any member */
+    bool unequal;          /* alltoall: not all splits alike */
+    bool all_mapped;       /* every speaker's memory can be reached */
+    bool whole;            /* as decided, every member has a tensor: none has joined before */
+    bool conflicting;      /* the members disagree about it */
+    char *conflict;        /* the first disagreement; valid if conflicting */
+
+    record_stall stall;
+    record_norms norms;
+    uint64_t *ready_ns; /* by member, for the timeline; NULL: not watched. readiness.c */
 
     char name[];
 };
@@ -105,6 +127,10 @@ record *queue_record(queue *q, const char *name, size_t length, bool make);
 
 /* The record with this hash, or NULL; the caller holds the lock. */
 record *queue_find_hash(const queue *q, uint64_t hash);
+
+/* One record after the other, in no order; the first after NULL, and NULL after the last. The caller holds the
+ * lock all the while. */
+record *queue_next(const queue *q, const record *r);
 
 /* Takes the entry off its record, so that the name may be submitted again. The caller ends the
  * request and frees the entry. */

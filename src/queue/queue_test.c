@@ -159,14 +159,14 @@ static void a_record_stays_while_somebody_needs_it(void **state)
     assert_int_equal(queue_init(&q), RUEDA_OK);
     record *r = queue_record(&q, "name", 4, true);
     assert_null(queue_record(&q, "nam", 3, false));
-    r->bit = 7; /* the cache remembers it */
+    r->cache.bit = 7; /* the cache remembers it */
     queue_forget(&q, r);
     assert_ptr_equal(queue_record(&q, "name", 4, false), r);
-    r->bit = -1;
-    r->open_index = 0; /* it is being described */
+    r->cache.bit = -1;
+    r->news.open_index = 0; /* it is being described */
     queue_forget(&q, r);
     assert_ptr_equal(queue_record(&q, "name", 4, false), r);
-    r->open_index = -1;
+    r->news.open_index = -1;
     queue_forget(&q, r);
     assert_null(queue_record(&q, "name", 4, false));
     queue_fini(&q);

@@ -17,6 +17,11 @@ void signature_init(signature *s, signature_kind kind, rueda_dtype dtype)
     s->list = NULL;
 }
 
+uint64_t signature_bytes(const signature *s)
+{
+    return signature_elements(s) * rueda_dtype_bytes((rueda_dtype)s->dtype);
+}
+
 uint64_t signature_row_elements(const signature *s)
 {
     uint64_t elements = 1;

@@ -47,6 +47,7 @@ void signature_init(signature *s, signature_kind kind, rueda_dtype dtype);
 
 /* Elements of a tensor, and of one row of it (all dimensions but the first). */
 uint64_t signature_elements(const signature *s);
+uint64_t signature_bytes(const signature *s); /* of all elements */
 uint64_t signature_row_elements(const signature *s);
 
 /* Copies with its list. ERR_MEMORY: without it, so that the copy repeats nothing that has one. */

@@ -37,6 +37,7 @@ typedef struct transport_peer {
     uint8_t *slots;             /* PLAN_SLOTS × slot_bytes */
     double *sums;               /* 2 × SEGMENT_SUMS × SEGMENT_SUM_PARTS */
     segment_address *addresses; /* SEGMENT_ADDRESSES tensors of the current operation */
+    uint8_t *heap;              /* what these addresses count from */
 } transport_peer;
 
 /* A whole collective. `in` NULL: `out` holds the input, too. */
@@ -61,8 +62,9 @@ typedef struct transport_table {
     /* It needs ranks that mpirun has started. */
     bool by_mpirun;
 
-    /* Makes a channel of a members. The peers' memory may be used when all members have opened it and
-     * met since. The members and the job (NULL: there is none) must outlive the channel. ERR_MEMORY,
+    /* Makes a channel of a members, when its first operation is launched here; others may be earlier or later,
+     * and may send before we have opened it. Flags of peers may be read at once, other memory of theirs when
+     * their flag says so. The members and the job (NULL: there is none) must outlive the channel. ERR_MEMORY,
      * ERR_SYSTEM. */
     rueda_status (*open)(transport_job *job, const control_members *members, uint32_t number,
                          transport_channel **channel);
@@ -103,6 +105,10 @@ typedef struct transport_table {
     rueda_status (*join)(const transport_terms *terms, transport_job **job);
     void (*leave)(transport_job *job, bool whole);
 
+    /* What nobody has read of a channel when it is closed would be read by the next one with its numbers: sends
+     * and receives, which may leave something, are for the global set alone, which stays. */
+    bool keeps_unread;
+
     /* Where nobody rings when bytes come: who waits asks again soon, and calls this now and then also
      * when nothing is in flight, as what others need may still be on its way. */
     void (*attend)(transport_job *job);
@@ -118,7 +124,6 @@ typedef struct transport_table {
 struct transport_channel {
     const transport_table *table;
     const control_members *members;
-    uint8_t *base; /* what the addresses of peers count from */
     uint64_t slot_bytes;
     transport_peer *peers; /* one for each member, ours included */
 };

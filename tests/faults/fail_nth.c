@@ -92,6 +92,11 @@ CAN_FAIL(int, pthread_atfork, (void (*before)(void), void (*after)(void), void (
 CAN_FAIL(int, socket, (int domain, int type, int protocol), (domain, type, protocol), -1, EMFILE)
 CAN_FAIL(int, accept4, (int fd, struct sockaddr *from, socklen_t *bytes, int flags),
          (fd, from, bytes, flags), -1, EMFILE)
+CAN_FAIL(int, socketpair, (int domain, int type, int protocol, int fds[2]),
+         (domain, type, protocol, fds), -1, EMFILE)
+/* where it hands descriptors on */
+CAN_FAIL_IF(ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags),
+            (fd, message, flags), -1, ENOBUFS, message->msg_control != NULL)
 CAN_FAIL(int, bind, (int fd, const struct sockaddr *to, socklen_t bytes), (fd, to, bytes), -1,
          ENOMEM)
 CAN_FAIL(int, listen, (int fd, int backlog), (fd, backlog), -1, ENOBUFS)

@@ -198,7 +198,7 @@ static void leave_in_turn(int rank, int size, const void *argument)
     rueda_options options = RUEDA_OPTIONS(RUEDA_SUM);
     const rueda_tensor t = RUEDA_TENSOR("without the last", &value, RUEDA_F64, 1, shape);
     CHECK_OK(rueda_init(NULL));
-    CHECK_OK(rueda_add_process_set(ends, 2, &options.process_set));
+    CHECK_OK(rueda_process_set_add(ends, 2, &options.process_set));
     if (rank == 1)
         options.process_set = RUEDA_GLOBAL_SET;
     if (rank < size - 1) {

@@ -281,7 +281,7 @@ static rueda_status add_set(int rank, int size)
     int32_t ranks[HARNESS_MAX_RANKS];
     for (int r = 0; r < size - 1; r++)
         ranks[r] = r;
-    return rueda_add_process_set(ranks, size - 1, &added_set);
+    return rueda_process_set_add(ranks, size - 1, &added_set);
 }
 
 static rueda_status use_set(int rank, int size)
@@ -290,11 +290,18 @@ static rueda_status use_set(int rank, int size)
     return rank == size - 1 ? RUEDA_OK : reduce_in(data, FEW, "in set", added_set, rank, size - 1);
 }
 
+static rueda_status use_set_large(int rank, int size)
+{
+    return rank == size - 1
+               ? RUEDA_OK
+               : reduce_in(large_data, LARGE, "large in set", added_set, rank, size - 1);
+}
+
 static rueda_status remove_set(int rank, int size)
 {
     (void)rank;
     (void)size;
-    return rueda_remove_process_set(added_set);
+    return rueda_process_set_remove(added_set);
 }
 
 /* The ranks disagree, and all must hear it. */
@@ -412,21 +419,29 @@ const scenario scenarios[] = {
     {"collectives",
      true,
      1,
+     0,
      {0},
      {allreduce, grouped, adasum, allgather, broadcast, alltoall, reducescatter, reduce_to_root,
       gather_at_root, scatter_from_root, barrier, allreduce, alltoall, barrier}},
-    {"large", false, 1, {0}, {allreduce_large, allreduce_shared, allreduce_large}},
-    {"mismatch", false, 1, {0}, {mismatch, mismatch_in_group, allreduce}},
-    {"sets", false, 1, {0}, {add_set, use_set, remove_set, allreduce}},
-    {"join", false, 1, {0}, {allreduce, join, allreduce}},
-    {"sendrecv", false, 1, {0}, {send_few, send_large, allreduce, send_few}},
+    {"large", false, 1, 0, {0}, {allreduce_large, allreduce_shared, allreduce_large}},
+    {"mismatch", false, 1, 0, {0}, {mismatch, mismatch_in_group, allreduce}},
+    {"sets", /* of at least two members: they take memory when they first use it */
+     false,
+     1,
+     3,
+     {0},
+     {add_set, use_set, use_set_large, remove_set, allreduce}},
+    {"sets-by-ring", false, 31, 3, {"RUEDA_ALGORITHM=ring"}, {add_set, use_set, remove_set}},
+    {"sendrecv", false, 1, 0, {0}, {send_few, send_large, allreduce, send_few}},
+    {"join", false, 1, 0, {0}, {allreduce, join, allreduce}},
     {"timeline",
      true,
      1,
+     0,
      {"RUEDA_TIMELINE_ALL_RANKS=1", "RUEDA_TRACE=64", "RUEDA_TIMELINE_MARK_CYCLES=1"},
      {start_timeline, allreduce, allgather, stop_timeline}},
-    {"messages", false, 1, {"RUEDA_ALGORITHM=ring"}, {allreduce, allgather}},
-    {"verified", false, 31, {"RUEDA_VERIFY=1"}, {allreduce, adasum}},
-    {"many", false, 61, {0}, {many}},
+    {"messages", false, 1, 0, {"RUEDA_ALGORITHM=ring"}, {allreduce, allgather}},
+    {"verified", false, 31, 0, {"RUEDA_VERIFY=1"}, {allreduce, adasum}},
+    {"many", false, 61, 0, {0}, {many}},
 };
 const int scenario_count = (int)(sizeof scenarios / sizeof *scenarios);

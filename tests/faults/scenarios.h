@@ -19,6 +19,7 @@ typedef struct scenario {
     const char *name;
     bool with_init;                          /* what rueda_init asks for counts, too */
     int stride;                              /* every so many calls stand for all */
+    int ranks;                               /* at least so many; 0: any number */
     const char *settings[SCENARIO_SETTINGS]; /* "NAME=value" … */
     scenario_step steps[SCENARIO_STEPS];     /* …, NULL */
 } scenario;

@@ -232,12 +232,12 @@ static bool try_call(trial *t, long n, bool *reached)
     return well;
 }
 
-static int count_ranks(void)
+static int count_ranks(const scenario *s)
 {
     const char *given = getenv("TEST_RANKS");
-    if (given != NULL)
-        return atoi(given);
-    return getenv("TEST_RANKS_ON_HOST") == NULL ? 2 : RANKS_MOST;
+    const int usual = getenv("TEST_RANKS_ON_HOST") == NULL ? 2 : RANKS_MOST;
+    const int count = given != NULL ? atoi(given) : usual;
+    return count > s->ranks ? count : s->ranks;
 }
 
 /* Which of the calls are tried. */
@@ -256,7 +256,7 @@ static bool run_number(int number)
     trial *t = shared_take(sizeof *t);
     *t = (trial){.scenario = &scenarios[number / FORM_COUNT],
                  .form = &forms[number % FORM_COUNT],
-                 .ranks = count_ranks()};
+                 .ranks = count_ranks(&scenarios[number / FORM_COUNT])};
     bool well = true, reached = true;
     const long stride = stride_of(t);
     for (long n = 1 + number % stride; well && reached && n < CALLS_MOST; n += stride)
@@ -282,12 +282,13 @@ static void run_one_trial(const char *text)
     bool reached;
     trial *t = shared_take(sizeof *t);
     assert_int_equal(sscanf(text, "%31s %31s %ld", name, form, &n), 3);
-    *t = (trial){.ranks = count_ranks()};
+    *t = (trial){.scenario = NULL};
     for (int i = 0; i < scenario_count; i++)
         t->scenario = strcmp(scenarios[i].name, name) == 0 ? &scenarios[i] : t->scenario;
     for (int i = 0; i < FORM_COUNT; i++)
         t->form = strcmp(forms[i].name, form) == 0 ? &forms[i] : t->form;
     assert_true(t->scenario != NULL && t->form != NULL);
+    t->ranks = count_ranks(t->scenario);
     const bool well = try_call(t, n, &reached);
     if (well)
         report(t);

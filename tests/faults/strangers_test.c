@@ -77,7 +77,7 @@ static void live(int rank, int size, const void *argument)
     /* connections of honest ranks are still made */
     static const int32_t pair[] = {0, 2};
     int32_t set;
-    CHECK_OK(rueda_add_process_set(pair, 2, &set));
+    CHECK_OK(rueda_process_set_add(pair, 2, &set));
     if (rank != 1) {
         rueda_options options = RUEDA_OPTIONS(RUEDA_SUM);
         float value[] = {1, 2};

@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     if (status != RUEDA_OK)
         return 0;
     must((f.kind == FAULT_NONE) == (text[0] == '\0'));
-    must(f.rank <= 65535 && f.peer <= 65535 && f.set < RUEDA_MAX_SETS);
+    must(f.rank <= 65535 && f.peer <= 65535 && f.set <= RUEDA_MAX_SETS);
     must(f.operation <= UINT32_MAX && f.step <= UINT32_MAX && f.ms <= 86400000);
     must(!f.done);
     return 0;

@@ -50,7 +50,7 @@ static void check_alike(void *result, size_t bytes, int32_t set)
     CHECK_OK(rueda_allgather(&tensor, &options, &request));
     CHECK_OK(rueda_wait(request, -1));
     CHECK_OK(rueda_take_output(request, &output));
-    for (int i = 0; i < rueda_set_size(set); i++)
+    for (int i = 0; i < rueda_process_set_size(set); i++)
         CHECK(memcmp(result, (uint8_t *)output.data + (size_t)i * bytes, bytes) == 0);
     rueda_output_free(&output);
     rueda_request_free(request);
@@ -59,7 +59,7 @@ static void check_alike(void *result, size_t bytes, int32_t set)
 /* The first member of a set calculates what is expected; the others only compare with it. */
 static bool is_judge(int32_t set)
 {
-    return rueda_set_rank(set) == 0;
+    return rueda_process_set_rank(set) == 0;
 }
 
 static void judge(const adasum_trial *t, int size, const void *result, double value,
@@ -80,7 +80,7 @@ static void judge(const adasum_trial *t, int size, const void *result, double va
  * norms. */
 static void check_trial(adasum_trial *t, int32_t set, double *combined, double *leaves)
 {
-    const int size = rueda_set_size(set);
+    const int size = rueda_process_set_size(set);
     void *result = t->output != NULL ? t->output : t->data;
     double value;
     doing("check %s", t->name);
@@ -90,7 +90,7 @@ static void check_trial(adasum_trial *t, int32_t set, double *combined, double *
     check_alike(result, t->tensor.count * rueda_dtype_bytes(t->tensor.dtype), set);
     check_alike(&value, sizeof value, set);
     for (size_t i = 0; i < t->tensor.count && t->output != NULL; i++) {
-        const double input = adasum_input(&t->tensor, rueda_set_rank(set), size, i);
+        const double input = adasum_input(&t->tensor, rueda_process_set_rank(set), size, i);
         const double kept = value_load(t->tensor.dtype, t->data, i).real;
         CHECK(kept == input || (isnan(kept) && isnan(input)));
     }
@@ -354,7 +354,7 @@ static void try_set(int rank, int size, const void *argument)
         .struct_size = sizeof init, .set_count = 1, .set_ranks = lists, .set_sizes = &(int32_t){3}};
     double combined = 0, leaves = 0;
     CHECK_OK(rueda_init(&init));
-    const int index = rueda_set_rank(1);
+    const int index = rueda_process_set_rank(1);
     for (int p = 0; p < PATTERN_COUNT && index >= 0; p++) {
         adasum_trial t = {.tensor = {RUEDA_F32, (adasum_pattern)p, 5003, 3}, .memory = p % 3};
         const rueda_tensor tensor = make_tensor(&t, index, 3);

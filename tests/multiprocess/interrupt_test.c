@@ -128,15 +128,15 @@ static void interrupt_a_set(int rank, int size, const void *argument)
     CHECK_OK(rueda_init(rank == 0 ? &options : NULL));
     if (rank == 0) {
         asked = 0;
-        CHECK_STATUS(rueda_add_process_set(first, 1, &set), RUEDA_ERR_INTERRUPTED);
-        CHECK_SAYS("rueda_add_process_set: rank 0 was interrupted");
+        CHECK_STATUS(rueda_process_set_add(first, 1, &set), RUEDA_ERR_INTERRUPTED);
+        CHECK_SAYS("rueda_process_set_add: rank 0 was interrupted");
         atomic_fetch_add(job_counter(ENDED), 1);
     } else {
         wait_until(ENDED, 1);
-        CHECK_OK(rueda_add_process_set(first, 1, &set));
+        CHECK_OK(rueda_process_set_add(first, 1, &set));
     }
     CHECK_OK(rueda_barrier(RUEDA_GLOBAL_SET, NULL));
-    CHECK_EQUAL(rueda_set_size(1), 1);
+    CHECK_EQUAL(rueda_process_set_size(1), 1);
     if (rank == 0)
         CHECK_OK(rueda_barrier(1, NULL));
     CHECK_OK(rueda_shutdown());

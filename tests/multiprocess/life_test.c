@@ -90,8 +90,8 @@ static void check_refused_outside(void)
     CHECK_STATUS(rueda_scatter(&t, NULL, NULL), RUEDA_ERR_STATE);
     CHECK_STATUS(rueda_barrier(0, NULL), RUEDA_ERR_STATE);
     CHECK_STATUS(rueda_join(NULL), RUEDA_ERR_STATE);
-    CHECK_STATUS(rueda_add_process_set(&set, 1, &set), RUEDA_ERR_STATE);
-    CHECK_STATUS(rueda_remove_process_set(1), RUEDA_ERR_STATE);
+    CHECK_STATUS(rueda_process_set_add(&set, 1, &set), RUEDA_ERR_STATE);
+    CHECK_STATUS(rueda_process_set_remove(1), RUEDA_ERR_STATE);
     CHECK_STATUS(rueda_shutdown(), RUEDA_ERR_STATE);
     CHECK_STATUS(rueda_orthogonality(NULL, &value), RUEDA_ERR_STATE);
     CHECK_STATUS(rueda_get_stats(&(rueda_stats){.struct_size = sizeof(rueda_stats)}),
@@ -110,9 +110,9 @@ static void check_unknown_outside(void)
     CHECK_EQUAL(rueda_cross_rank(), -1);
     CHECK_EQUAL(rueda_cross_size(), -1);
     CHECK_EQUAL(rueda_last_joined(), -1);
-    CHECK_EQUAL(rueda_set_size(0), -1);
-    CHECK_EQUAL(rueda_set_rank(0), -1);
-    CHECK_EQUAL(rueda_set_ranks(0, NULL, 0), -1);
+    CHECK_EQUAL(rueda_process_set_size(0), -1);
+    CHECK_EQUAL(rueda_process_set_rank(0), -1);
+    CHECK_EQUAL(rueda_process_set_ranks(0, NULL, 0), -1);
     CHECK(strcmp(rueda_version(), "?") != 0 && rueda_error() != NULL);
 }
 

@@ -41,7 +41,7 @@ static void run_every_operation(int rank, int size, const void *argument)
     }
     const int32_t all_but_last[] = {0, 1, 2};
     int32_t set;
-    CHECK_OK(rueda_add_process_set(all_but_last, size - 1, &set));
+    CHECK_OK(rueda_process_set_add(all_but_last, size - 1, &set));
     if (rueda_rank() < size - 1) {
         rueda_options options = RUEDA_OPTIONS(RUEDA_SUM);
         options.process_set = set;
@@ -50,7 +50,7 @@ static void run_every_operation(int rank, int size, const void *argument)
         const rueda_tensor t = RUEDA_TENSOR("sum", &value, RUEDA_F32, 1, shape);
         CHECK_OK(rueda_allreduce(&t, &options, NULL));
     }
-    CHECK_OK(rueda_remove_process_set(set));
+    CHECK_OK(rueda_process_set_remove(set));
     CHECK_OK(rueda_join(NULL));
     CHECK_OK(rueda_shutdown());
 }

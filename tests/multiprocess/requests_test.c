@@ -178,9 +178,12 @@ static void use_shared_memory(int rank, int size, const void *argument)
     CHECK_OK(rueda_wait(request, -1));
     CHECK(middle[0] == (float)size && middle[-1] == 0 && middle[1000] == 0);
     rueda_request_free(request);
-    CHECK_OK(rueda_shutdown()); /* frees all of it */
+    CHECK_OK(rueda_shutdown()); /* what is in use stays so, and counts */
     CHECK_OK(rueda_init(NULL));
-    CHECK(rueda_alloc(1000000) != NULL);
+    CHECK(rueda_alloc(1000000) == NULL);
+    CHECK_SAYS("RUEDA_HEAP_MAX");
+    rueda_free(first);
+    CHECK((first = rueda_alloc(100)) != NULL);
     CHECK_OK(rueda_shutdown());
 }
 

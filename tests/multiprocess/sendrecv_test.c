@@ -416,7 +416,7 @@ static void wrong_ranks(int rank, int size, const void *argument)
     CHECK_SAYS("the result has 4 bytes, and output_bytes is 2");
     int32_t set;
     const int32_t ranks[] = {0, 2};
-    CHECK_OK(rueda_add_process_set(ranks, 2, &set));
+    CHECK_OK(rueda_process_set_add(ranks, 2, &set));
     rueda_options options = RUEDA_OPTIONS(RUEDA_SUM);
     options.process_set = set;
     if (rank == 1) {
@@ -445,7 +445,7 @@ static void in_sets(int rank, int size, const void *argument)
     for (int turn = 0; turn < 4; turn++) {
         int32_t set;
         const int32_t ranks[] = {0, size - 1};
-        CHECK_OK(rueda_add_process_set(ranks, 2, &set));
+        CHECK_OK(rueda_process_set_add(ranks, 2, &set));
         parcel in = {
             .dtype = RUEDA_F32, .count = 3000, .seed = (uint64_t)turn, .name = "in", .set = set};
         parcel out = in, lost = in, large = in;
@@ -462,7 +462,7 @@ static void in_sets(int rank, int size, const void *argument)
             CHECK_EQUAL(parcel_finish_receive(&in), other);
             parcel_finish_send(&out);
         }
-        CHECK_OK(rueda_remove_process_set(set));
+        CHECK_OK(rueda_process_set_remove(set));
         if (member) {
             CHECK_STATUS(rueda_wait(lost.request, -1), RUEDA_ERR_SHUTDOWN);
             CHECK_SAYS("the process set was removed");
@@ -476,6 +476,33 @@ static void in_sets(int rank, int size, const void *argument)
     CHECK_OK(rueda_shutdown());
 }
 
+static void refused_in_sets(int rank, int size, const void *argument)
+{
+    (void)argument;
+    (void)size;
+    float value = 1;
+    int32_t set;
+    const int32_t first = 0;
+    const rueda_tensor t = RUEDA_TENSOR("x", &value, RUEDA_F32, 0, NULL);
+    CHECK_OK(rueda_init(NULL));
+    CHECK_OK(rueda_process_set_add(&first, 1, &set));
+    rueda_options options = RUEDA_OPTIONS(RUEDA_SUM);
+    options.process_set = set;
+    if (rank == 0) {
+        CHECK_STATUS(rueda_send(&t, 0, &options, NULL), RUEDA_ERR_ARGUMENT);
+        CHECK_SAYS("the transport mpi does it between all ranks of the job only");
+    }
+    CHECK_OK(rueda_shutdown());
+}
+
+static void by_mpi_there_are_no_sets(void **state)
+{
+    (void)state;
+    if (!harness_has_mpirun())
+        skip();
+    run_ranks(2, refused_in_sets, NULL);
+}
+
 /* The set goes while data is on its way: both ends are told, or it had come before. */
 static void removed_in_the_middle(int rank, int size, const void *argument)
 {
@@ -485,7 +512,7 @@ static void removed_in_the_middle(int rank, int size, const void *argument)
     const int other = rank == 0 ? size - 1 : 0;
     for (int turn = 0; turn < 5; turn++) {
         int32_t set;
-        CHECK_OK(rueda_add_process_set(ranks, 2, &set));
+        CHECK_OK(rueda_process_set_add(ranks, 2, &set));
         parcel in = {.dtype = RUEDA_F32, .count = 2 << 20, .name = "middle", .set = set}, out = in;
         const bool member = rank == 0 || rank == size - 1;
         if (member) {
@@ -493,7 +520,7 @@ static void removed_in_the_middle(int rank, int size, const void *argument)
             parcel_start_receive(&in, other, true);
             rueda_wait(in.request, turn);
         }
-        CHECK_OK(rueda_remove_process_set(set));
+        CHECK_OK(rueda_process_set_remove(set));
         for (int i = 0; i < 2 && member; i++) {
             parcel *p = i == 0 ? &in : &out;
             const rueda_status status = rueda_wait(p->request, -1);
@@ -509,12 +536,16 @@ static void removed_in_the_middle(int rank, int size, const void *argument)
 static void a_set_may_go_while_data_is_on_its_way(void **state)
 {
     (void)state;
+    if (harness_has_mpirun())
+        skip(); /* see by_mpi_there_are_no_sets */
     run_ranks(3, removed_in_the_middle, NULL);
 }
 
 static void sets_have_messages_of_their_own(void **state)
 {
     (void)state;
+    if (harness_has_mpirun())
+        skip(); /* see by_mpi_there_are_no_sets */
     run_ranks(3, in_sets, NULL);
     run_ranks(4, in_sets, NULL);
 }
@@ -577,6 +608,7 @@ int main(void)
         cmocka_unit_test(a_rank_must_be_in_the_set),
         cmocka_unit_test(sets_have_messages_of_their_own),
         cmocka_unit_test(a_set_may_go_while_data_is_on_its_way),
+        cmocka_unit_test(by_mpi_there_are_no_sets),
         cmocka_unit_test(threads_do_not_disturb_each_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,8 +18,9 @@ static void run_task_in(int32_t set, task_kind kind, int turn)
     task t = {.kind = kind,
               .recipe = RECIPE(RUEDA_F32, RUEDA_SUM, (uint64_t)turn),
               .count = task_counts_rows(kind) ? (size_t)(turn % ROWS_MANY) : 101,
-              .root = turn % rueda_set_size(set),
+              .root = turn % rueda_process_set_size(set),
               .in_place = turn % 2,
+              .memory = (memory_kind)(turn / 2 % MEMORY_KIND_COUNT),
               .set = set};
     snprintf(t.name, sizeof t.name, "%s.%d", task_kind_name(kind), turn % 3);
     task_run(&t);
@@ -27,7 +28,7 @@ static void run_task_in(int32_t set, task_kind kind, int turn)
 
 static void run_all_kinds_in(int32_t set)
 {
-    for (int turn = 0; turn < 6 && rueda_set_rank(set) >= 0; turn++)
+    for (int turn = 0; turn < 6 && rueda_process_set_rank(set) >= 0; turn++)
         for (int kind = 0; kind < TASK_KIND_COUNT; kind++)
             run_task_in(set, (task_kind)kind, turn);
 }
@@ -40,16 +41,17 @@ static const int32_t lengths[] = {2, 2, 3, 1};
 static void check_membership(int rank)
 {
     int32_t ranks[4] = {-7, -7, -7, -7};
-    CHECK_EQUAL(rueda_set_size(0), 4);
-    CHECK_EQUAL(rueda_set_rank(0), rank);
-    CHECK_EQUAL(rueda_set_size(3), 3);
-    CHECK_EQUAL(rueda_set_rank(3), rank - 1);
-    CHECK_EQUAL(rueda_set_rank(1), rank % 2 == 0 ? rank / 2 : -1);
-    CHECK_EQUAL(rueda_set_ranks(3, ranks, 2), 3); /* sorted, and no more than there is room for */
+    CHECK_EQUAL(rueda_process_set_size(0), 4);
+    CHECK_EQUAL(rueda_process_set_rank(0), rank);
+    CHECK_EQUAL(rueda_process_set_size(3), 3);
+    CHECK_EQUAL(rueda_process_set_rank(3), rank - 1);
+    CHECK_EQUAL(rueda_process_set_rank(1), rank % 2 == 0 ? rank / 2 : -1);
+    CHECK_EQUAL(rueda_process_set_ranks(3, ranks, 2),
+                3); /* sorted, and no more than there is room for */
     CHECK(ranks[0] == 1 && ranks[1] == 2 && ranks[2] == -7);
-    CHECK_EQUAL(rueda_set_size(5), -1);
-    CHECK_EQUAL(rueda_set_rank(-1), -1);
-    CHECK_EQUAL(rueda_set_ranks(RUEDA_MAX_SETS, ranks, 4), -1);
+    CHECK_EQUAL(rueda_process_set_size(5), -1);
+    CHECK_EQUAL(rueda_process_set_rank(-1), -1);
+    CHECK_EQUAL(rueda_process_set_ranks(RUEDA_MAX_SETS + 1, ranks, 4), -1);
 }
 
 static void use_first_sets(int rank, int size, const void *argument)
@@ -87,7 +89,7 @@ static void use_sets_together(int rank, int size, const void *argument)
         shuffle(&own, order, 40);
         for (size_t i = 0; i < 40; i++) {
             const int32_t set = (int32_t)(order[i] % 5);
-            if (rueda_set_rank(set) < 0)
+            if (rueda_process_set_rank(set) < 0)
                 continue;
             tasks[count] = (task){.recipe = RECIPE(RUEDA_I32, RUEDA_SUM, order[i]),
                                   .count = 1 + order[i] * 300,
@@ -116,21 +118,21 @@ static void add_and_remove(int rank, int size, const void *argument)
         const int32_t members[] = {i % size, (i + 1) % size};
         int32_t set = -1, again = -1, whole = -1;
         doing("add and remove, turn %d", i);
-        CHECK_OK(rueda_add_process_set(members, 2, &set));
+        CHECK_OK(rueda_process_set_add(members, 2, &set));
         CHECK_EQUAL(set, 1); /* ids are used again */
-        CHECK_EQUAL(rueda_set_rank(set) >= 0, rank == members[0] || rank == members[1]);
-        CHECK_STATUS(rueda_add_process_set(members, 2, &again), RUEDA_ERR_ARGUMENT);
+        CHECK_EQUAL(rueda_process_set_rank(set) >= 0, rank == members[0] || rank == members[1]);
+        CHECK_STATUS(rueda_process_set_add(members, 2, &again), RUEDA_ERR_ARGUMENT);
         CHECK_SAYS("exists");
         CHECK_EQUAL(again, -1);
-        CHECK_OK(rueda_add_process_set((int32_t[]){i % size}, 1, &whole));
+        CHECK_OK(rueda_process_set_add((int32_t[]){i % size}, 1, &whole));
         CHECK_EQUAL(whole, 2);
         if (i % 8 == 0)
             run_all_kinds_in(set);
         run_task_in(RUEDA_GLOBAL_SET, TASK_ALLREDUCE, i);
         run_all_kinds_in(whole);
-        CHECK_OK(rueda_remove_process_set(set));
-        CHECK_EQUAL(rueda_set_size(set), -1);
-        CHECK_OK(rueda_remove_process_set(whole));
+        CHECK_OK(rueda_process_set_remove(set));
+        CHECK_EQUAL(rueda_process_set_size(set), -1);
+        CHECK_OK(rueda_process_set_remove(whole));
     }
     CHECK_OK(rueda_shutdown());
 }
@@ -167,15 +169,15 @@ static void misuse_sets(int rank, int size, const void *argument)
     in_set.process_set = 9;
     CHECK_STATUS(rueda_allreduce(&t, &in_set, NULL), RUEDA_ERR_ARGUMENT);
     CHECK_STATUS(rueda_barrier(-1, NULL), RUEDA_ERR_ARGUMENT);
-    CHECK_STATUS(rueda_add_process_set((int32_t[]){0, 4}, 2, &set), RUEDA_ERR_ARGUMENT);
-    CHECK_STATUS(rueda_add_process_set((int32_t[]){0, 0}, 2, &set), RUEDA_ERR_ARGUMENT);
-    CHECK_STATUS(rueda_add_process_set((int32_t[]){-1}, 1, &set), RUEDA_ERR_ARGUMENT);
-    CHECK_STATUS(rueda_add_process_set(even, 0, &set), RUEDA_ERR_ARGUMENT);
-    CHECK_STATUS(rueda_add_process_set(NULL, 2, &set), RUEDA_ERR_ARGUMENT);
-    CHECK_STATUS(rueda_add_process_set(even, 2, NULL), RUEDA_ERR_ARGUMENT);
-    CHECK_STATUS(rueda_remove_process_set(RUEDA_GLOBAL_SET), RUEDA_ERR_ARGUMENT);
-    CHECK_STATUS(rueda_remove_process_set(7), RUEDA_ERR_ARGUMENT);
-    CHECK_STATUS(rueda_add_process_set((int32_t[]){0, 1, 2, 3}, 4, &set), RUEDA_ERR_ARGUMENT);
+    CHECK_STATUS(rueda_process_set_add((int32_t[]){0, 4}, 2, &set), RUEDA_ERR_ARGUMENT);
+    CHECK_STATUS(rueda_process_set_add((int32_t[]){0, 0}, 2, &set), RUEDA_ERR_ARGUMENT);
+    CHECK_STATUS(rueda_process_set_add((int32_t[]){-1}, 1, &set), RUEDA_ERR_ARGUMENT);
+    CHECK_STATUS(rueda_process_set_add(even, 0, &set), RUEDA_ERR_ARGUMENT);
+    CHECK_STATUS(rueda_process_set_add(NULL, 2, &set), RUEDA_ERR_ARGUMENT);
+    CHECK_STATUS(rueda_process_set_add(even, 2, NULL), RUEDA_ERR_ARGUMENT);
+    CHECK_STATUS(rueda_process_set_remove(RUEDA_GLOBAL_SET), RUEDA_ERR_ARGUMENT);
+    CHECK_STATUS(rueda_process_set_remove(7), RUEDA_ERR_ARGUMENT);
+    CHECK_STATUS(rueda_process_set_add((int32_t[]){0, 1, 2, 3}, 4, &set), RUEDA_ERR_ARGUMENT);
     CHECK_EQUAL(set, -1);
     run_all_kinds_in(RUEDA_GLOBAL_SET);
     CHECK_OK(rueda_shutdown());
@@ -194,12 +196,12 @@ static void disagree_about_sets(int rank, int size, const void *argument)
     int32_t set = -1, other = -1;
     const int32_t pair[] = {0, rank == 1 ? 2 : 1};
     CHECK_OK(rueda_init(NULL));
-    CHECK_STATUS(rueda_add_process_set(pair, 2, &set), RUEDA_ERR_MISMATCH);
+    CHECK_STATUS(rueda_process_set_add(pair, 2, &set), RUEDA_ERR_MISMATCH);
     CHECK_SAYS("process sets to add: One rank named the ranks [0, 1], but another rank named the "
                "ranks [0, 2]. These are rank 0 and rank 1");
-    CHECK_OK(rueda_add_process_set(even, 2, &set));
-    CHECK_OK(rueda_add_process_set((int32_t[]){1}, 1, &other));
-    CHECK_STATUS(rueda_remove_process_set(rank == 2 ? other : set), RUEDA_ERR_MISMATCH);
+    CHECK_OK(rueda_process_set_add(even, 2, &set));
+    CHECK_OK(rueda_process_set_add((int32_t[]){1}, 1, &other));
+    CHECK_STATUS(rueda_process_set_remove(rank == 2 ? other : set), RUEDA_ERR_MISMATCH);
     run_all_kinds_in(set);
     run_all_kinds_in(other);
     CHECK_OK(rueda_shutdown());
@@ -209,36 +211,6 @@ static void disagreement_about_sets_is_an_error_for_all(void **state)
 {
     (void)state;
     run_ranks(3, disagree_about_sets, NULL);
-}
-
-static void fill_up_sets(int rank, int size, const void *argument)
-{
-    (void)rank, (void)argument;
-    int32_t sets[RUEDA_MAX_SETS], more = -1;
-    int made = 0;
-    CHECK_OK(rueda_init(NULL));
-    for (int mask = 1; mask < (1 << size) - 1 && made < RUEDA_MAX_SETS - 1; mask++) {
-        int32_t members[8], count = 0;
-        for (int r = 0; r < size; r++)
-            if (mask >> r & 1)
-                members[count++] = r;
-        CHECK_OK(rueda_add_process_set(members, count, &sets[made++]));
-    }
-    CHECK_EQUAL(made, RUEDA_MAX_SETS - 1);
-    CHECK_STATUS(rueda_add_process_set((int32_t[]){0, 1, 5}, 3, &more), RUEDA_ERR_MEMORY);
-    for (int i = 0; i < made; i++)
-        if (rueda_set_rank(sets[i]) >= 0)
-            run_task_in(sets[i], TASK_ALLREDUCE, i);
-    for (int i = 0; i < made; i++)
-        CHECK_OK(rueda_remove_process_set(sets[i]));
-    CHECK_OK(rueda_add_process_set((int32_t[]){0, 1, 5}, 3, &more));
-    CHECK_OK(rueda_shutdown());
-}
-
-static void there_is_a_limit_of_sets(void **state)
-{
-    (void)state;
-    run_ranks(6, fill_up_sets, NULL);
 }
 
 /* Only one of two members has submitted: the removal ends its request. */
@@ -254,12 +226,12 @@ static void remove_busy_set(int rank, int size, const void *argument)
         rueda_options options = RUEDA_OPTIONS(RUEDA_SUM);
         const rueda_tensor t = RUEDA_TENSOR("left behind", data, RUEDA_F32, 1, shape);
         doing("removal %d", i);
-        CHECK_OK(rueda_add_process_set(even, 2, &set));
+        CHECK_OK(rueda_process_set_add(even, 2, &set));
         options.process_set = set;
         run_all_kinds_in(i % 4 == 0 ? set : RUEDA_GLOBAL_SET);
         if (rank == i % 2 * 2)
             CHECK_OK(rueda_allreduce(&t, &options, &request));
-        CHECK_OK(rueda_remove_process_set(set));
+        CHECK_OK(rueda_process_set_remove(set));
         if (request != NULL) {
             CHECK_STATUS(rueda_wait(request, -1), RUEDA_ERR_SHUTDOWN);
             CHECK_SAYS("removed");
@@ -310,9 +282,9 @@ static void remove_under_a_thread(int rank, int size, const void *argument)
     for (int i = 0; i < 300; i++) {
         int32_t set;
         doing("set %d", i);
-        CHECK_OK(rueda_add_process_set((int32_t[]){0}, 1, &set));
+        CHECK_OK(rueda_process_set_add((int32_t[]){0}, 1, &set));
         current_set = set;
-        CHECK_OK(rueda_remove_process_set(set));
+        CHECK_OK(rueda_process_set_remove(set));
     }
     enough = true;
     CHECK(pthread_join(thread, NULL) == 0);
@@ -327,7 +299,7 @@ static void a_set_may_go_while_a_thread_submits(void **state)
 
 static void *remove_current_set(void *argument)
 {
-    CHECK_OK(rueda_remove_process_set(current_set));
+    CHECK_OK(rueda_process_set_remove(current_set));
     return argument;
 }
 
@@ -344,7 +316,7 @@ static void replace_a_busy_set(int rank, int size, const void *argument)
         pthread_t thread;
         int32_t set;
         doing("replacement %d", i);
-        CHECK_OK(rueda_add_process_set((int32_t[]){0, 1}, 2, &set));
+        CHECK_OK(rueda_process_set_add((int32_t[]){0, 1}, 2, &set));
         current_set = set;
         for (int k = 0; k < TENSORS && rank < 2; k++) {
             rueda_options options = RUEDA_OPTIONS(RUEDA_SUM);
@@ -356,14 +328,14 @@ static void replace_a_busy_set(int rank, int size, const void *argument)
                            : rueda_allreduce(&t, &options, &requests[k]));
         }
         CHECK(pthread_create(&thread, NULL, remove_current_set, NULL) == 0);
-        CHECK_OK(rueda_add_process_set((int32_t[]){0, 2}, 2, &set));
+        CHECK_OK(rueda_process_set_add((int32_t[]){0, 2}, 2, &set));
         CHECK(pthread_join(thread, NULL) == 0);
         for (int k = 0; k < TENSORS && rank < 2; k++) {
             const rueda_status status = rueda_wait(requests[k], -1);
             CHECK(status == RUEDA_OK || status == RUEDA_ERR_SHUTDOWN);
             rueda_request_free(requests[k]);
         }
-        CHECK_OK(rueda_remove_process_set(set));
+        CHECK_OK(rueda_process_set_remove(set));
     }
     CHECK_OK(rueda_shutdown());
 }
@@ -385,7 +357,7 @@ static void pair_up(int rank, int size, const void *argument)
         for (int32_t b = a + 1; b < size; b++) {
             int32_t set;
             doing("pair %d %d", (int)a, (int)b);
-            CHECK_OK(rueda_add_process_set((int32_t[]){a, b}, 2, &set));
+            CHECK_OK(rueda_process_set_add((int32_t[]){a, b}, 2, &set));
             if (rank == a || rank == b)
                 CHECK_OK(rueda_barrier(set, NULL));
         }
@@ -422,7 +394,7 @@ static void remove_while_one_contributes(int rank, int size, const void *argumen
     int32_t set;
     setenv("RUEDA_FAULT", naps[rank], 1);
     CHECK_OK(rueda_init(NULL));
-    CHECK_OK(rueda_add_process_set((int32_t[]){0, 1}, 2, &set));
+    CHECK_OK(rueda_process_set_add((int32_t[]){0, 1}, 2, &set));
     for (int i = 0; i < 8; i++) /* all connections are there, so that steps need no second look */
         CHECK_OK(rueda_barrier(RUEDA_GLOBAL_SET, NULL));
     from_2.root = 2;
@@ -466,7 +438,6 @@ int main(void)
         cmocka_unit_test(sets_come_and_go_while_running),
         cmocka_unit_test(misuse_of_sets_is_an_error_and_harms_nothing),
         cmocka_unit_test(disagreement_about_sets_is_an_error_for_all),
-        cmocka_unit_test(there_is_a_limit_of_sets),
         cmocka_unit_test(removal_ends_pending_requests),
         cmocka_unit_test(a_set_may_go_while_a_thread_submits),
         cmocka_unit_test(a_set_may_take_the_place_of_a_busy_one),

@@ -116,12 +116,12 @@ static size_t scattered_before(const task *t, int size, int index)
 
 static bool is_root(const task *t)
 {
-    return rueda_set_rank(t->set) == t->root;
+    return rueda_process_set_rank(t->set) == t->root;
 }
 
 static void count_rows(const task *t, size_t *in, size_t *out)
 {
-    const int index = rueda_set_rank(t->set), size = rueda_set_size(t->set);
+    const int index = rueda_process_set_rank(t->set), size = rueda_process_set_size(t->set);
     *in = *out = t->count;
     if (t->kind == TASK_GATHER) {
         *in = rows_of_member((int)t->count, index);
@@ -152,7 +152,7 @@ void task_name(task *t)
 static int32_t global_root(const task *t)
 {
     int32_t ranks[HARNESS_MAX_RANKS];
-    rueda_set_ranks(t->set, ranks, HARNESS_MAX_RANKS);
+    rueda_process_set_ranks(t->set, ranks, HARNESS_MAX_RANKS);
     return ranks[t->root];
 }
 
@@ -162,7 +162,7 @@ static const collective calls[] = {rueda_allreduce, rueda_allgather,     rueda_b
 
 static void fill_splits(const task *t, int64_t *splits)
 {
-    const int index = rueda_set_rank(t->set), size = rueda_set_size(t->set);
+    const int index = rueda_process_set_rank(t->set), size = rueda_process_set_size(t->set);
     for (int i = 0; i < size; i++)
         splits[i] =
             (int64_t)(t->kind == TASK_SCATTER ? scattered_to(t, size, i) : split(t, index, i));
@@ -170,7 +170,7 @@ static void fill_splits(const task *t, int64_t *splits)
 
 static void submit_data(task *t)
 {
-    const int index = rueda_set_rank(t->set);
+    const int index = rueda_process_set_rank(t->set);
     const size_t element = rueda_dtype_bytes(t->recipe.dtype);
     size_t in, out;
     count_rows(t, &in, &out);
@@ -238,7 +238,7 @@ static void check_exchanged(const task *t, const rueda_output *output, int index
 /* Operations whose output has a size of its own. */
 static void check_output(task *t, size_t rows)
 {
-    const int index = rueda_set_rank(t->set), size = rueda_set_size(t->set);
+    const int index = rueda_process_set_rank(t->set), size = rueda_process_set_size(t->set);
     rueda_output output = RUEDA_OUTPUT;
     CHECK_OK(rueda_take_output(t->request, &output));
     CHECK_EQUAL(output.bytes, rows * t->width * rueda_dtype_bytes(t->recipe.dtype));
@@ -277,7 +277,7 @@ static void check_reduced(const task *t, size_t elements)
 {
     const uint8_t *untouched = t->output;
     if (is_root(t)) {
-        recipe_check(&t->recipe, NULL, rueda_set_size(t->set), 0,
+        recipe_check(&t->recipe, NULL, rueda_process_set_size(t->set), 0,
                      t->in_place ? t->input : t->output, elements);
         return;
     }
@@ -309,7 +309,7 @@ void task_finish(task *t)
     count_rows(t, &in, &out);
     const void *result = t->in_place ? t->input : t->output;
     if (t->kind == TASK_ALLREDUCE)
-        recipe_check(&t->recipe, NULL, rueda_set_size(t->set), 0, result, in * t->width);
+        recipe_check(&t->recipe, NULL, rueda_process_set_size(t->set), 0, result, in * t->width);
     else if (t->kind == TASK_BROADCAST)
         recipe_check_copy(&t->recipe, t->root, 0, result, in * t->width);
     else if (t->kind == TASK_REDUCE)
@@ -317,7 +317,7 @@ void task_finish(task *t)
     else if (t->kind != TASK_BARRIER)
         check_output(t, out);
     if (keeps_input(t))
-        recipe_check_copy(&t->recipe, rueda_set_rank(t->set), 0, t->input, in * t->width);
+        recipe_check_copy(&t->recipe, rueda_process_set_rank(t->set), 0, t->input, in * t->width);
     task_drop(t);
 }
 

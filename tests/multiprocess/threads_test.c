@@ -216,7 +216,7 @@ static void look_around(int number, dice *own)
         int32_t ranks[HARNESS_MAX_RANKS];
         double value;
         CHECK_OK(rueda_get_stats(&stats));
-        CHECK(rueda_set_ranks(RUEDA_GLOBAL_SET, ranks, HARNESS_MAX_RANKS) == rueda_size());
+        CHECK(rueda_process_set_ranks(RUEDA_GLOBAL_SET, ranks, HARNESS_MAX_RANKS) == rueda_size());
         CHECK_STATUS(rueda_orthogonality(NULL, &value), RUEDA_ERR_ARGUMENT);
         void *memory = rueda_alloc(1000);
         CHECK(memory != NULL);
@@ -239,10 +239,10 @@ static void change_sets(int number, dice *own)
     }
     for (int turn = 0; turn < TURNS / 2; turn++) {
         int32_t set;
-        CHECK_OK(rueda_add_process_set((int32_t[]){0}, 1, &set));
-        if (rueda_set_rank(set) >= 0)
+        CHECK_OK(rueda_process_set_add((int32_t[]){0}, 1, &set));
+        if (rueda_process_set_rank(set) >= 0)
             CHECK_OK(rueda_barrier(set, NULL));
-        CHECK_OK(rueda_remove_process_set(set));
+        CHECK_OK(rueda_process_set_remove(set));
     }
 }
 

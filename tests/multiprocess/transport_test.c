@@ -2,6 +2,7 @@
  * RUEDA_TRANSPORT on that one alone. ctest: timeout=180 */
 #include "boot/boot.h"
 #include "harness.h"
+#include "memory/heap.h"
 #include "transport/registry.h"
 
 #include <sched.h>
@@ -35,6 +36,7 @@ typedef struct station {
     transports transports;
     const transport_table *table;
     config settings;
+    heap heap;
     segment segment;
     control job;
     control_members group;
@@ -108,7 +110,9 @@ static void join_job(station *s, boot_identity *who)
     CHECK_OK(transports_check(&s->settings));
     CHECK_OK(transports_join(&s->transports, &terms));
     CHECK_OK(boot_identify(&s->settings, transports_share_memory(&s->settings), who));
-    CHECK_OK(boot_join(&s->settings, who, 1, &(attendance_ends){0}, &log, &s->segment, &meeting));
+    CHECK_OK(heap_open(&s->heap, MIB, (uint32_t)who->rank));
+    CHECK_OK(boot_join(&s->settings, who, 1, &(attendance_ends){0}, &log, &s->heap, &s->segment,
+                       &meeting));
     s->job = (control){.segment = &s->segment, .rank = (uint32_t)who->rank, .generation = 1};
     CHECK_OK(transports_choose(&s->transports, &s->settings, meeting.door != NULL,
                                s->settings.host.text[0] != '\0' && who->size > 2));
@@ -121,7 +125,7 @@ static void join_job(station *s, boot_identity *who)
 static void open_station(station *s, const form *f, int rank)
 {
     boot_identity who;
-    *s = (station){.table = NULL};
+    *s = (station){.heap = HEAP_NONE};
     set_form(f, rank);
     join_job(s, &who);
     if (strcmp(f->transport, "auto") != 0 && who.size > 1)
@@ -133,7 +137,6 @@ static void open_station(station *s, const form *f, int rank)
         CHECK_OK(s->table->open(s->transports.job, &s->group, c, &s->channels[c]));
         CHECK(s->channels[c]->table == s->table);
         CHECK(s->channels[c]->members == &s->group);
-        CHECK(s->channels[c]->base == s->segment.base);
     }
     connect_all(s);
     meet();
@@ -148,6 +151,7 @@ static void close_station(station *s)
     transports_leave(&s->transports, true);
     control_close(&s->job);
     segment_close(&s->segment);
+    heap_leave(&s->heap);
 }
 
 /* Byte `at` of the stream from one rank to another on a channel. */
@@ -334,7 +338,10 @@ static void keep_alignment(int rank, int size, const void *argument)
 static void read_peer_memory(int rank, int size, const void *argument)
 {
     station s;
+    int64_t *mark; /* in our heap: the peers find it by the address that we tell */
     open_station(&s, argument, rank);
+    CHECK_OK(heap_alloc(&s.heap, sizeof *mark, (void **)&mark));
+    *mark = 1000 + rank;
     for (uint32_t c = 0; c < CHANNELS; c++) {
         const transport_channel *channel = s.channels[c];
         const transport_peer *own = &channel->peers[rank];
@@ -344,7 +351,8 @@ static void read_peer_memory(int rank, int size, const void *argument)
         memset(own->slots, 10 * rank + (int)c, 4 * channel->slot_bytes);
         own->sums[0] = rank + 0.5;
         own->sums[2 * SEGMENT_SUMS * SEGMENT_SUM_PARTS - 1] = rank + 0.25;
-        own->addresses[SEGMENT_ADDRESSES - 1].out = (uint64_t)rank;
+        CHECK(own->heap == s.heap.base);
+        own->addresses[SEGMENT_ADDRESSES - 1].out = (uint64_t)((uint8_t *)mark - own->heap);
         atomic_store(&own->flag->value, (uint64_t)rank * 100 + c);
     }
     meet();
@@ -356,11 +364,15 @@ static void read_peer_memory(int rank, int size, const void *argument)
             CHECK_EQUAL(atomic_load(&peer->flag->value), r * 100 + (int)c);
             CHECK(peer->sums[0] == r + 0.5 &&
                   peer->sums[2 * SEGMENT_SUMS * SEGMENT_SUM_PARTS - 1] == r + 0.25);
-            CHECK_EQUAL(peer->addresses[SEGMENT_ADDRESSES - 1].out, r);
+            CHECK_EQUAL(
+                *(int64_t *)(void *)(peer->heap + peer->addresses[SEGMENT_ADDRESSES - 1].out),
+                1000 + r);
             for (size_t i = 0; i < 4 * s.channels[c]->slot_bytes; i++)
                 CHECK(peer->slots[i] == (uint8_t)(10 * r + (int)c));
         }
     }
+    meet();
+    CHECK_OK(heap_free(&s.heap, mark));
     close_station(&s);
 }
 

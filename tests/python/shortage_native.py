@@ -92,10 +92,10 @@ def allocate() -> None:
 
 
 def sets() -> None:
-    assert _native.set_ranks(0) == [0]
-    assert _native.set_size(0) == 1 and _native.set_rank(0) == 0
+    assert _native.process_set_ranks(0) == [0]
+    assert _native.process_set_size(0) == 1 and _native.process_set_rank(0) == 0
     try:
-        _native.add_process_set([0])
+        _native.process_set_add([0])
         raise AssertionError("the set of all ranks is there already")
     except ValueError as error:
         assert "exists already" in str(error)

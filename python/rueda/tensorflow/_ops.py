@@ -489,7 +489,7 @@ def _number_op(function: Any, name: Optional[str]) -> Any:
 
 def size_op(process_set_id: int = 0, name: Optional[str] = None) -> Any:
     """Number of ranks of a set, when it runs."""
-    return _number_op(lambda: _native.set_size(process_set_id), name)
+    return _number_op(lambda: _native.process_set_size(process_set_id), name)
 
 
 def rank_op(name: Optional[str] = None) -> Any:
@@ -511,7 +511,7 @@ def process_set_included_op(process_set_id: int = 0, name: Optional[str] = None)
     """1 if we are in the set, 0 if not, -1 if there is none, when it runs."""
 
     def included() -> int:
-        if _native.set_size(process_set_id) < 0:
+        if _native.process_set_size(process_set_id) < 0:
             return -1
         return int(get_process_set_by_id(process_set_id).included())
 

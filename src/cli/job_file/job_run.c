@@ -141,8 +141,7 @@ static void print_wanted(const job_plan *plan, int64_t times)
     for (int i = 0; i < AMOUNTS; i++) {
         if (!is_counted(plan, i))
             continue;
-        fprintf(stderr, "%s%lld %s", comma, (long long)(times * amounts[i].wanted),
-                amounts[i].unit);
+        fprintf(stderr, "%s%lld %s", comma, (long long)times * amounts[i].wanted, amounts[i].unit);
         comma = ", ";
     }
 }

@@ -17,11 +17,10 @@
 #define ALIGN 8
 #define TAIL OS_CACHE_LINE /* behind a received parcel, for the rest of its last word */
 #define CHANNELS_MAX 17    /* the largest RUEDA_CHANNELS, and the one for sends and receives */
-#define EPOCHS 32 /* sets that had the same number one after the other are told apart so long */
-#define TESTS_AT_ONCE 16 /* of a collective */
-#define ASKED_ENOUGH 8   /* times that nothing came of a peer that has left, then nothing will */
+#define TESTS_AT_ONCE 16   /* of a collective */
+#define ASKED_ENOUGH 8     /* times that nothing came of a peer that has left, then nothing will */
 
-_Static_assert(EPOCHS *RUEDA_MAX_SETS *CHANNELS_MAX <= 32768, "every MPI has tags up to 32767");
+_Static_assert(SEGMENT_SETS *CHANNELS_MAX <= 32768, "every MPI has tags up to 32767");
 _Static_assert(PARCEL_BYTES % ALIGN == 0, "a full parcel ends at a whole word");
 
 /* Parcels under way, the oldest at `first`. */
@@ -115,8 +114,9 @@ static rueda_status mpi_open(transport_job *job, const control_members *members,
         return status_fail(RUEDA_ERR_MEMORY, "out of memory for a channel");
     c->job = (const mpi_job *)job;
     c->number = number;
-    c->tag =
-        (int)((members->epoch % EPOCHS * RUEDA_MAX_SETS + members->set) * CHANNELS_MAX + number);
+    /* a set that had the same number before has left nothing: its operations have ended, so all they sent was
+     * received, and every member has taken its receives back before a place is used again */
+    c->tag = (int)(members->set * CHANNELS_MAX + number);
     const rueda_status status = hosts_open(&c->hosts, &transport_mpi, members, number);
     if (status != RUEDA_OK)
         return mpi_close(&c->hosts.common), status;
@@ -385,6 +385,7 @@ static void mpi_attend(transport_job *job)
 const transport_table transport_mpi = {.name = "mpi",
                                        .between_hosts = true,
                                        .by_mpirun = true,
+                                       .keeps_unread = true,
                                        .join = mpi_join,
                                        .leave = mpi_leave,
                                        .open = mpi_open,

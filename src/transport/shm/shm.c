@@ -1,4 +1,4 @@
-/* shm.c: the transport between ranks of one host. Peer memory is the segment itself; messages are
+/* shm.c: the transport between ranks of one host. Peer memory is the segment and the heaps; messages are
  * single-writer, single-reader rings, whose memory is taken when the first byte is sent. */
 #include "transport/transport.h"
 
@@ -8,7 +8,8 @@
 typedef struct shm_channel {
     transport_channel common;
     uint32_t number;
-    bool committed; /* our rings have memory */
+    bool committed;  /* our rings have memory */
+    bool *has_rings; /* by member: so have theirs */
     transport_peer peers[];
 } shm_channel;
 
@@ -16,22 +17,23 @@ static rueda_status shm_open(transport_job *job, const control_members *members,
                              transport_channel **channel)
 {
     (void)job;
-    shm_channel *c = calloc(1, sizeof *c + members->size * sizeof c->peers[0]);
+    shm_channel *c = calloc(1, sizeof *c + members->size * (sizeof c->peers[0] + sizeof(bool)));
     if (c == NULL)
         return status_fail(RUEDA_ERR_MEMORY, "out of memory for a channel");
     const segment *s = members->job->segment;
     c->number = number;
+    c->has_rings = (bool *)(c->peers + members->size);
     /* on the channel that has messages only, these say that the memory is shared and are not used */
     for (uint16_t i = 0; i < members->size; i++) {
         const uint32_t rank = members->ranks[i];
         c->peers[i] = (transport_peer){segment_flag_at(s, rank, members->set, number),
                                        segment_slots_at(s, rank, members->set, number),
                                        segment_sums_at(s, rank, members->set, number),
-                                       segment_addresses_at(s, rank, members->set, number)};
+                                       segment_addresses_at(s, rank, members->set, number),
+                                       segment_heap_at(s, rank)};
     }
     c->common = (transport_channel){.table = &transport_shm,
                                     .members = members,
-                                    .base = s->base,
                                     .slot_bytes = s->header->slot_bytes,
                                     .peers = c->peers};
     *channel = &c->common;
@@ -102,8 +104,19 @@ static size_t shm_send(transport_channel *channel, uint16_t peer, const struct i
     return taken;
 }
 
+/* Before its first message to anybody a member's rings are a hole, which must not be touched. */
+static bool has_rings(shm_channel *c, uint16_t peer)
+{
+    if (!c->has_rings[peer])
+        c->has_rings[peer] =
+            atomic_load_explicit(&c->peers[peer].flag->rings, memory_order_acquire) != 0;
+    return c->has_rings[peer];
+}
+
 static size_t shm_peek(transport_channel *channel, uint16_t peer, const void **data)
 {
+    if (!has_rings((shm_channel *)channel, peer))
+        return 0;
     segment_ring *ring = ring_between(channel, peer, channel->members->index);
     const uint64_t written = atomic_load_explicit(&ring->written, memory_order_acquire);
     const uint64_t consumed = atomic_load_explicit(&ring->consumed, memory_order_relaxed);
