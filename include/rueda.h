@@ -353,7 +353,8 @@ RUEDA_API rueda_status rueda_scatter(const rueda_tensor *tensor, const rueda_opt
  * another type or shape ends both, on both ranks with the same ERR_MISMATCH, and all others go on.
  * A send ends when it has been received, however small it is: of two ranks that send to each other at least
  * one must not wait for its send before it receives. Splits, op and scales of the options do not count. A rank
- * may send to itself. ERR_ARGUMENT: the rank is not in the set. */
+ * may send to itself. ERR_ARGUMENT: the rank is not in the set; or data moves by MPI, which does this in the
+ * global set alone. */
 RUEDA_API rueda_status rueda_send(const rueda_tensor *tensor, int32_t to,
                                   const rueda_options *options, rueda_request **request);
 
