@@ -11,7 +11,7 @@
 
 extern const int version[], limits[], counts[];
 const int version[] = {RUEDA_VERSION_MAJOR, RUEDA_VERSION_MINOR, RUEDA_VERSION_PATCH};
-const int limits[] = {RUEDA_MAX_NAME, RUEDA_MAX_DIMS, RUEDA_MAX_SETS};
+const int limits[] = {RUEDA_MAX_NAME, RUEDA_MAX_DIMS, RUEDA_MAX_SETS, RUEDA_ANY_RANK};
 const int counts[] = {0 RUEDA_STATUS_LIST(COUNT_STATUS), 0 RUEDA_DTYPE_LIST(COUNT_DTYPE),
                       0 RUEDA_OP_LIST(COUNT_OP)};
 
