@@ -1,5 +1,6 @@
 /* operations.c: the collectives without a root: validate, make an entry, enqueue, return. */
 #include "api/call.h"
+#include "base/hash.h"
 
 #include <stdlib.h>
 
@@ -29,11 +30,10 @@ static const rueda_tensor *tensor_at(const rueda_tensor *tensors, int32_t i)
 /* Ranks number their groups by the names in them: any order of submission gives the same number. */
 static uint64_t hash_group(const rueda_tensor *tensors, int32_t count)
 {
-    uint64_t hash = UINT64_C(0xCBF29CE484222325);
+    uint64_t hash = 0;
     for (int32_t i = 0; i < count; i++) {
-        for (const char *c = tensor_at(tensors, i)->name; *c != '\0'; c++)
-            hash = (hash ^ (uint8_t)*c) * UINT64_C(0x100000001B3);
-        hash = (hash ^ 0xff) * UINT64_C(0x100000001B3);
+        const char *name = tensor_at(tensors, i)->name;
+        hash = hash_bytes(hash, name, strlen(name));
     }
     return hash;
 }

@@ -17,6 +17,8 @@
  */
 #include "engine/engine.h"
 
+#include "base/hash.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -210,10 +212,7 @@ void sets_trim(engine *e)
 /* Never 0. */
 static uint64_t hash_ranks(const int64_t *ranks, uint32_t count)
 {
-    uint64_t hash = count;
-    for (uint32_t i = 0; i < count; i++)
-        hash = (hash ^ (uint64_t)ranks[i]) * UINT64_C(0x9E3779B97F4A7C15) + 1;
-    return hash | 1;
+    return hash_bytes(0, ranks, count * sizeof *ranks) | 1; /* 0: no set is there */
 }
 
 static bool same_ranks(const process_set *s, const signature *wanted)

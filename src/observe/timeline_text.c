@@ -1,6 +1,8 @@
 /* timeline_text.c: see timeline_text.h. */
 #include "observe/timeline_text.h"
 
+#include "base/hash.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -248,13 +250,11 @@ const char *timeline_text_first(void)
 
 /* ---- Rows ------------------------------------------------------------------------------------ */
 
-/* FNV-1a, folded to what viewers take for the number of a process. */
+/* What viewers take for the number of a process. */
 static uint32_t pid_of(const char *name, size_t length, int32_t set)
 {
-    uint64_t hash = UINT64_C(0xCBF29CE484222325) ^ (uint32_t)set;
-    for (size_t i = 0; i < length; i++)
-        hash = (hash ^ (uint8_t)name[i]) * UINT64_C(0x100000001B3);
-    const uint32_t pid = (uint32_t)(hash ^ hash >> 32) & ((UINT32_C(1) << PID_BITS) - 1);
+    const uint64_t hash = hash_bytes((uint32_t)set, name, length);
+    const uint32_t pid = (uint32_t)hash & ((UINT32_C(1) << PID_BITS) - 1);
     return pid == TIMELINE_OWN_PID ? 1 : pid;
 }
 

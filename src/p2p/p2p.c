@@ -1,6 +1,8 @@
 /* p2p.c: calls, from the hand-over to their end, and one pass over all of them. */
 #include "p2p/p2p_parts.h"
 
+#include "base/hash.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,14 +54,6 @@ void p2p_remove(p2p_list *list, p2p_call *call)
 
 /* ---- Calls ----------------------------------------------------------------------------------- */
 
-uint64_t p2p_hash(const char *name, size_t length)
-{
-    uint64_t hash = UINT64_C(0xCBF29CE484222325);
-    for (size_t i = 0; i < length; i++)
-        hash = (hash ^ (uint8_t)name[i]) * UINT64_C(0x100000001B3);
-    return hash ^ hash >> 32;
-}
-
 p2p_call *p2p_call_new(const char *name)
 {
     const char *given = name == NULL ? "" : name;
@@ -69,7 +63,7 @@ p2p_call *p2p_call_new(const char *name)
         return NULL;
     memcpy(call->name, given, length);
     call->name_length = (uint32_t)length;
-    call->hash = p2p_hash(given, length);
+    call->hash = hash_bytes(0, given, length);
     return call;
 }
 

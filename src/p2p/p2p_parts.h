@@ -115,7 +115,6 @@ static inline int p2p_rank(const p2p *p, int32_t member)
 }
 
 /* p2p.c */
-uint64_t p2p_hash(const char *name, size_t length);
 /* The call has ended, with OK unless its request has a status already. */
 void p2p_end(p2p *p, p2p_call *call);
 /* Gives the request its status, as RUEDA_ERR_MISMATCH with the sentence of both sides. */

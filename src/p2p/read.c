@@ -2,6 +2,8 @@
  * data goes straight to its receive. */
 #include "p2p/p2p_parts.h"
 
+#include "base/hash.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,7 +49,7 @@ static rueda_status keep_announcement(p2p *p, uint16_t member, p2p_reader *r, co
     a->name_length = f->name_length;
     memcpy(a->data + data, name, f->name_length);
     a->name = (const char *)a->data + data;
-    a->hash = p2p_hash(a->name, a->name_length);
+    a->hash = hash_bytes(0, a->name, a->name_length);
     r->arrival = a;
     r->body = a->data;
     r->body_used = r->body_bytes = data;

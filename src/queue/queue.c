@@ -1,6 +1,8 @@
 /* queue.c: records by name, and the inbox. */
 #include "queue/queue.h"
 
+#include "base/hash.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,22 +64,6 @@ void entry_free(entry *e)
     free(e);
 }
 
-/* Eight bytes at a time: names are long and looked up for every tensor. */
-static uint64_t hash_name(const char *name, size_t length)
-{
-    uint64_t hash = length * UINT64_C(0x9E3779B97F4A7C15);
-    while (length > 0) {
-        uint64_t word = 0;
-        const size_t part = length < 8 ? length : 8;
-        memcpy(&word, name, part);
-        hash = (hash ^ word) * UINT64_C(0xD6E8FEB86659FD93);
-        hash ^= hash >> 32;
-        name += part;
-        length -= part;
-    }
-    return hash;
-}
-
 static void grow(queue *q)
 {
     const size_t count = 2 * q->bucket_count;
@@ -115,7 +101,7 @@ static record *record_new(queue *q, const char *name, size_t length, uint64_t ha
 
 static record *find_locked(queue *q, const char *name, size_t length, bool make)
 {
-    const uint64_t hash = hash_name(name, length);
+    const uint64_t hash = hash_bytes(0, name, length);
     record *r = q->buckets[hash & (q->bucket_count - 1)];
     while (r != NULL &&
            (r->hash != hash || r->length != length || memcmp(r->name, name, length) != 0))
