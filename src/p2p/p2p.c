@@ -61,7 +61,7 @@ p2p_call *p2p_call_new(const char *name)
     p2p_call *call = calloc(1, sizeof *call + length + 1);
     if (call == NULL)
         return NULL;
-    memcpy(call->name, given, length);
+    memcpy(call->name, given, length + 1);
     call->name_length = (uint32_t)length;
     call->hash = hash_bytes(0, given, length);
     return call;
