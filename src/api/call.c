@@ -136,6 +136,17 @@ entry *call_entry(const collective_call *c, signature_kind kind)
     return own;
 }
 
+rueda_status call_give(const collective_call *c, rueda_request *r, rueda_request **request)
+{
+    if (request != NULL) {
+        *request = r;
+        return RUEDA_OK;
+    }
+    const rueda_status status = context_wait(c->here, r, -1);
+    rueda_request_free(r);
+    return status;
+}
+
 rueda_status call_submit(const collective_call *c, entry **entries, const char *const *names,
                          uint32_t count, rueda_request **request)
 {
@@ -153,13 +164,7 @@ rueda_status call_submit(const collective_call *c, entry **entries, const char *
         free(r);
         return status;
     }
-    if (request != NULL) {
-        *request = r;
-        return RUEDA_OK;
-    }
-    status = context_wait(c->here, r, -1);
-    rueda_request_free(r);
-    return status;
+    return call_give(c, r, request);
 }
 
 rueda_status call_abandon(const collective_call *c, rueda_status status)

@@ -59,7 +59,9 @@ entry *call_entry_in_place(const collective_call *c, signature_kind kind);
 /* The rows for each member: the options' splits, which must add up to the rows, or as even as can be. */
 rueda_status call_set_splits(const collective_call *c, entry *own);
 
-/* Submits, and waits if the caller gave nowhere to put the request. Takes the entries over, and lets
+/* Of what was submitted: gives the request to the caller, or waits if the caller gave nowhere to put it. */
+rueda_status call_give(const collective_call *c, rueda_request *r, rueda_request **request);
+/* Submits, and gives the request. Takes the entries over, and lets
  * go of the set. */
 rueda_status call_submit(const collective_call *c, entry **entries, const char *const *names,
                          uint32_t count, rueda_request **request);

@@ -44,20 +44,14 @@ static rueda_status finish(const collective_call *c, p2p_call *own, rueda_reques
         return call_abandon(c, status_fail(RUEDA_ERR_MEMORY, "%s '%s': out of memory", c->function,
                                            call_shown(c->tensor.name)));
     rueda_request *r = own->request;
-    rueda_status status = engine_submit_call(c->engine, c->set, own, request == NULL);
+    const rueda_status status = engine_submit_call(c->engine, c->set, own, request == NULL);
     engine_release_set(c->engine, c->set);
     if (status != RUEDA_OK) {
         p2p_call_free(own);
         free(r);
         return status;
     }
-    if (request != NULL) {
-        *request = r;
-        return RUEDA_OK;
-    }
-    status = context_wait(c->here, r, -1);
-    rueda_request_free(r);
-    return status;
+    return call_give(c, r, request);
 }
 
 rueda_status context_send(const context *here, const rueda_tensor *tensor, int32_t to,

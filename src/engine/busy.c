@@ -41,6 +41,13 @@ void busy_take_calls(engine *e)
     }
 }
 
+const process_set *busy_next(const engine *e, const process_set *s)
+{
+    if (s == NULL)
+        return &e->sets[RUEDA_GLOBAL_SET];
+    return s == &e->sets[RUEDA_GLOBAL_SET] ? e->busy : s->next_busy;
+}
+
 void busy_remove(engine *e, process_set *s)
 {
     process_set **link = &e->busy;

@@ -221,13 +221,11 @@ static bool has_flight(const process_set *s)
 
 bool engine_has_flight(const engine *e)
 {
-    const process_set *s = &e->sets[RUEDA_GLOBAL_SET];
-    const process_set *next = e->busy;
-    while (s != NULL && !has_flight(s)) {
-        s = next;
-        next = next == NULL ? NULL : next->next_busy;
+    for (const process_set *s = NULL; (s = busy_next(e, s)) != NULL;) {
+        if (has_flight(s))
+            return true;
     }
-    return s != NULL || e->set_operations.first != NULL;
+    return e->set_operations.first != NULL;
 }
 
 /* What all ranks have agreed on is finished: they count on our part of it. */

@@ -256,6 +256,8 @@ void busy_take_calls(engine *e);
 void busy_add(engine *e, process_set *s);
 void busy_remove(engine *e, process_set *s);
 bool busy_is_over(const process_set *s); /* nothing to do in it until mail comes */
+/* The global set after NULL, then each busy one; NULL after the last. Nothing is pending in any other. */
+const process_set *busy_next(const engine *e, const process_set *s);
 
 /* sendrecv.c: sends and receives; `step` and `end` only of a set that has some, `listen` once there is a mesh. */
 void sendrecv_listen(engine *e);

@@ -138,7 +138,6 @@ void sendrecv_end(engine *e, process_set *s, rueda_status status, const char *te
 
 /* ---- Questions ------------------------------------------------------------------------------- */
 
-/* The global set, or a busy one: no other has anything pending. */
 static bool is_pending(const process_set *s)
 {
     return s->p2p != NULL && p2p_pending(s->p2p) > 0;
@@ -146,8 +145,7 @@ static bool is_pending(const process_set *s)
 
 bool sendrecv_is_pending(const engine *e)
 {
-    const process_set *s = &e->sets[RUEDA_GLOBAL_SET], *next = e->busy;
-    for (; s != NULL; s = next, next = next == NULL ? NULL : next->next_busy) {
+    for (const process_set *s = NULL; (s = busy_next(e, s)) != NULL;) {
         if (is_pending(s))
             return true;
     }
@@ -234,8 +232,7 @@ static void report(engine *e, const process_set *s, uint64_t now)
 
 void sendrecv_report(engine *e, uint64_t now)
 {
-    const process_set *s = &e->sets[RUEDA_GLOBAL_SET], *next = e->busy;
-    for (; s != NULL; s = next, next = next == NULL ? NULL : next->next_busy) {
+    for (const process_set *s = NULL; (s = busy_next(e, s)) != NULL;) {
         if (is_pending(s))
             report(e, s, now);
     }
