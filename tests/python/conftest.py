@@ -7,7 +7,7 @@ from typing import Iterator
 
 import pytest
 
-from ranks import Job
+from ranks import Job, Server
 
 # A shell's background jobs ignore it, and what they start would, too: tests of Ctrl-C need it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -17,6 +17,11 @@ def pytest_configure(config: pytest.Config) -> None:
     """``long`` marks what proves once more, elsewhere, what another test proves; ``-m long`` runs it."""
     config.addinivalue_line("markers", "long: only in the long tier; see docs/testing.md")
     config.option.markexpr = config.option.markexpr or "not long"
+
+
+def pytest_sessionfinish() -> None:
+    """The last job has ended."""
+    Server.stop_all()
 
 
 @pytest.fixture(scope="session")

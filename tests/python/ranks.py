@@ -5,9 +5,12 @@
     def test_sum(dtype):            # runs on every rank, after hvd.init()
         assert ...
 
-Importing a framework costs seconds, so a job is started once by ``rueda run`` and asked for one case after
-the other over a socket; pytest sorts the cases by job. A case that fails or does not end in time costs its
-job, and the next case gets a new one. Arguments of a case are pickled.
+A job is started once by ``rueda run`` and asked for one case after the other over a socket; pytest sorts the
+cases by job. A case that fails or does not end in time costs its job, and the next case gets a new one. Arguments
+of a case are pickled.
+
+Importing a framework costs seconds, so the ranks of a file that uses one are forked from a Python that has imported
+it (fork_server.py); with RANKS_ANEW in the environment they begin anew, as those of a user do.
 
 ``run_script`` is for what cannot share a job: it starts one for a script of its own.
 """
@@ -25,7 +28,8 @@ import tempfile
 import time
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from types import ModuleType
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 import pytest
 
@@ -35,8 +39,15 @@ CASE_SECONDS = 240  # a case may be the first to import its framework
 GRACE_SECONDS = 5  # for the other ranks after one has failed
 END_SECONDS = 20
 TAIL_CHARACTERS = 6000  # of what a job has printed
+BACKLOG = 64  # ranks that ask a server while it still imports
 
-Key = Tuple[int, Tuple[Tuple[str, str], ...]]
+Variables = Tuple[Tuple[str, str], ...]
+Modules = Tuple[str, ...]
+Key = Tuple[int, Variables, Modules]
+
+#: What a server imports for a file with modules of such names; PyTorch takes a second more for its first optimizer.
+#: Not TensorFlow: nobody promises that it can be forked, and its tests take their time for other things.
+FRAMEWORKS = {"torch": ("torch", "torch._dynamo")}
 
 
 def program() -> str:
@@ -55,22 +66,70 @@ def environment(more: Mapping[str, str] = {}) -> Dict[str, str]:
     return {**ours, "OMP_NUM_THREADS": "1", "PYTHONPATH": path, "PYTHONUNBUFFERED": "1", **more}
 
 
+def frameworks(names: Mapping[str, Any]) -> Modules:
+    """What a file with these names has imported of the frameworks, and a server can import once for all ranks."""
+    words = {word for each in names.values() if isinstance(each, ModuleType) for word in each.__name__.split(".")}
+    return tuple(dict.fromkeys(module for name in FRAMEWORKS if name in words for module in FRAMEWORKS[name]))
+
+
+def forking_python(framework: str) -> List[str]:
+    """The command in the place of ``python`` for a script that uses a framework and need not begin anew."""
+    return Server.python((), FRAMEWORKS.get(framework, ()))
+
+
+class Server:
+    """A Python that has imported some modules and forks ranks; one for each environment, until the tests end."""
+
+    _all: Dict[Tuple[Variables, Modules], Server] = {}
+
+    def __init__(self, variables: Variables, modules: Modules) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="fork-")
+        self._socket = f"{self._folder.name}/socket"
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(self._socket)
+            listener.listen(BACKLOG)
+            command = [sys.executable, str(HERE / "fork_server.py"), str(listener.fileno()), *modules]
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, env=environment(dict(variables)), pass_fds=[listener.fileno()]
+            )
+
+    @classmethod
+    def python(cls, variables: Variables, modules: Modules) -> List[str]:
+        """The command in the place of ``python`` for a rank with these modules."""
+        if not modules or os.environ.get("RANKS_ANEW"):
+            return [sys.executable]
+        key = (variables, modules)
+        if key not in cls._all:
+            cls._all[key] = cls(*key)
+        return [sys.executable, "-I", "-S", str(HERE / "fork_client.py"), cls._all[key]._socket]
+
+    @classmethod
+    def stop_all(cls) -> None:
+        """Ends them, and what they have forked."""
+        for server in cls._all.values():
+            server._process.communicate()
+            server._folder.cleanup()
+        cls._all.clear()
+
+
 def on_ranks(
     *sizes: int, long: Sequence[int] = (), timeout: float = CASE_SECONDS, env: Mapping[str, str] = {}
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Runs a test on every rank of a job of each of these sizes, each within ``timeout`` seconds. ``long``: more
     sizes, in the long tier."""
     variables = tuple(sorted(env.items()))
-    keys = [
-        pytest.param(
-            (size, variables),
-            id=f"np{size}" + "".join(f"-{k}={v}" for k, v in variables),
-            marks=[pytest.mark.long] if size in long else [],
-        )
-        for size in (*sizes, *long)
-    ]
 
     def decorate(body: Callable[..., None]) -> Callable[..., None]:
+        modules = frameworks(body.__globals__)
+        keys = [
+            pytest.param(
+                (size, variables, modules),
+                id=f"np{size}" + "".join(f"-{k}={v}" for k, v in variables),
+                marks=[pytest.mark.long] if size in long else [],
+            )
+            for size in (*sizes, *long)
+        ]
+
         def test(job: Job, **arguments: Any) -> None:
             job.run(body.__module__, body.__name__, arguments, timeout)
 
@@ -89,7 +148,7 @@ class Job:
     """Some ranks that run cases; started when the first case comes."""
 
     def __init__(self, key: Key) -> None:
-        self.size, self.env = key[0], dict(key[1])
+        self.size, self._variables, self._modules = key
         self._process: Optional[subprocess.Popen] = None
         self._links: List[Connection] = []
         self._pids: List[int] = []
@@ -149,8 +208,9 @@ class Job:
         with socket.socket(socket.AF_UNIX) as listener, open(self._output, "wb") as output:
             listener.bind(str(folder / "socket"))
             listener.listen(self.size)
-            command = [program(), "run", "-np", str(self.size), sys.executable, str(HERE / "rank_worker.py")]
-            variables = environment({**self.env, "RANKS_SOCKET": str(folder / "socket")})
+            python = Server.python(self._variables, self._modules)
+            command = [program(), "run", "-np", str(self.size), *python, str(HERE / "rank_worker.py")]
+            variables = environment({**dict(self._variables), "RANKS_SOCKET": str(folder / "socket")})
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=variables, start_new_session=True
             )

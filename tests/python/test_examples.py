@@ -7,14 +7,13 @@ import hashlib
 import importlib.util
 import re
 import subprocess
-import sys
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ranks import Finished, environment, run_script
+from ranks import Finished, environment, forking_python, run_script
 
 TREE = Path(__file__).resolve().parents[2]
 EXAMPLES = TREE / "examples"
@@ -105,7 +104,9 @@ def test_model_and_data_parallel_has_the_gradients_of_one_process(parts):
 
 
 def run_alone(name: str, *arguments: str) -> subprocess.CompletedProcess:
-    command = [sys.executable, str(EXAMPLES / name), *arguments]
+    """Without the launcher, and without importing the framework anew."""
+    python = forking_python("torch" if name.startswith("torch/") else "tensorflow")
+    command = [*python, str(EXAMPLES / name), *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=environment())
 
 

@@ -20,10 +20,10 @@ SECONDS = 180
 
 CASES = [
     ("mnist.py", 2, []),
-    ("mnist.py", 2, ["--use-adasum"]),
+    pytest.param("mnist.py", 2, ["--use-adasum"], marks=pytest.mark.long),
     ("mnist.py", 2, ["--fp16-allreduce", "--gradient-predivide-factor", "2.0"]),
     ("clipping.py", 2, []),
-    ("clipping.py", 3, []),
+    pytest.param("clipping.py", 3, [], marks=pytest.mark.long),
     ("process_sets.py", 4, []),
     ("join.py", 3, []),
     ("grouped.py", 2, []),
