@@ -11,6 +11,9 @@ configure_package_config_file(cmake/rueda-config.cmake.in rueda-config.cmake
 write_basic_package_version_file(rueda-config-version.cmake COMPATIBILITY SameMinorVersion)
 
 install(TARGETS rueda EXPORT rueda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET rueda_sim)
+    install(TARGETS rueda_sim RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
 install(TARGETS rueda_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(FILES include/rueda.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/rueda)

@@ -236,7 +236,7 @@ typedef struct rueda_init_options {
 
 /* Joins the job that the environment describes (`rueda run` and mpirun set it), or a communicator; a
  * process started alone is a job of one rank. Blocks until all ranks have called it, at most
- * RUEDA_START_TIMEOUT seconds. The sets asked for get the ids 1, 2, … in their order. May be called again
+ * RUEDA_START_TIMEOUT seconds, or as long as rank 0 waits once that is reached. The sets asked for get the ids 1, 2, … in their order. May be called again
  * after rueda_shutdown; all ranks then form a new generation. Not thread-safe against itself and
  * rueda_shutdown.
  * ERR_STATE: already initialised. ERR_CONFIG: a setting is wrong or differs between ranks.

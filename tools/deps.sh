@@ -63,6 +63,8 @@ if [ "${1:-}" = test ]; then
     want slurmd test -x /usr/sbin/slurmd
     want slurm-client test -x /usr/bin/srun
     want munge test -x /usr/sbin/munged
+    # Puts defects back that the simulated world must find.
+    want patch patch --version
     # Tests of JSON, of the schema and of Python environments are skipped where these are missing.
     want python3 module json
     want python3-yaml module yaml

@@ -55,6 +55,7 @@ older_tensorflow() {
 }
 
 if [ "${1:-}" = long ]; then
+    export RANKS_ANEW=1 # no rank is forked from a Python that has imported a framework, see docs/testing.md
     step "long tests, release" suite release long
     step "Python, long tests" python_tests -m long
     step "Python, TensorFlow 2.16" older_tensorflow

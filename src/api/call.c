@@ -121,7 +121,7 @@ entry *call_entry(const collective_call *c, signature_kind kind)
     own->in = t->input;
     own->out = t->output;
     own->out_bytes = t->output_bytes;
-    own->submitted_ns = os_now_coarse_ns();
+    own->submitted_ns = world_now_coarse_ns();
     signature *s = &own->signature;
     signature_init(s, kind, t->dtype);
     s->ndim = (uint8_t)t->ndim;

@@ -42,10 +42,10 @@ rueda_status context_wait_own(const context *here, rueda_request *request, const
 static struct {
     context own;
     bool handles_forks;
-    pthread_mutex_t fork_lock; /* held by a thread that forks, for what follows */
-    engine *forking;           /* the engine that was to pause for it, or NULL */
+    world_lock fork_lock; /* held by a thread that forks, for what follows */
+    engine *forking;      /* the engine that was to pause for it, or NULL */
     bool paused;
-} process = {.own = CONTEXT_NEW, .fork_lock = PTHREAD_MUTEX_INITIALIZER};
+} process = {.own = CONTEXT_NEW, .fork_lock = WORLD_LOCK_NEW};
 
 context *context_of_process(void)
 {
@@ -54,7 +54,7 @@ context *context_of_process(void)
 
 static void before_fork(void)
 {
-    pthread_mutex_lock(&process.fork_lock);
+    world_lock_take(&process.fork_lock);
     process.forking = context_peek(&process.own);
     if (process.forking != NULL)
         process.paused = engine_before_fork(process.forking);
@@ -66,7 +66,7 @@ static void after_fork(void)
     heap_unlock(&process.own.heap);
     if (process.forking != NULL)
         engine_after_fork(process.forking, process.paused);
-    pthread_mutex_unlock(&process.fork_lock);
+    world_lock_release(&process.fork_lock);
 }
 
 static void in_forked_child(void)
@@ -77,7 +77,7 @@ static void in_forked_child(void)
     }
     heap_forget(&process.own.heap);
     heap_unlock(&process.own.heap);
-    pthread_mutex_unlock(&process.fork_lock);
+    world_lock_release(&process.fork_lock);
 }
 
 /* A child that took the heap for its own would give out the same memory as its parent. */

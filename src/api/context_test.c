@@ -111,7 +111,7 @@ static void two_ranks_live_in_one_process(void **state)
     set_job(0, 2);
     assert_int_equal(pthread_create(&thread, NULL, live, &ranks[0]), 0);
     while (atomic_load(&ranks[0].waits) == 0)
-        os_yield();
+        world_yield();
     set_job(1, 2);
     live(&ranks[1]);
     assert_int_equal(pthread_join(thread, NULL), 0);

@@ -26,19 +26,19 @@ static void add_norms(adasum_norms *n, const record_norms *r)
 static adasum_norms sum_norms(engine *e, const char *name)
 {
     adasum_norms n = {0};
-    pthread_mutex_lock(&e->sets_lock);
+    world_lock_take(&e->sets_lock);
     for (int32_t i = 0; i < e->set_limit; i++) {
         process_set *s = &e->sets[i];
         if (!s->exists || !s->member)
             continue;
-        pthread_mutex_lock(&s->queue.lock);
+        world_lock_take(&s->queue.lock);
         for (const record *r = NULL; (r = queue_next(&s->queue, r)) != NULL;) {
             if (r->norms.known && (name == NULL || strcmp(r->name, name) == 0))
                 add_norms(&n, &r->norms);
         }
-        pthread_mutex_unlock(&s->queue.lock);
+        world_lock_release(&s->queue.lock);
     }
-    pthread_mutex_unlock(&e->sets_lock);
+    world_lock_release(&e->sets_lock);
     return n;
 }
 
@@ -85,7 +85,7 @@ rueda_status context_get_stats(const context *here, rueda_stats *stats)
                        .sleeps = atomic_load(&e->counters.sleeps),
                        .orthogonality = NAN,
                        .workers_worth = NAN};
-    pthread_mutex_lock(&e->sets_lock);
+    world_lock_take(&e->sets_lock);
     for (int32_t i = 0; i < e->set_limit; i++) {
         process_set *s = &e->sets[i];
         if (!s->exists || !s->member)
@@ -94,7 +94,7 @@ rueda_status context_get_stats(const context *here, rueda_stats *stats)
         now.control_messages += atomic_load(&s->negotiation.messages);
         now.announcements += atomic_load(&s->negotiation.announcements);
     }
-    pthread_mutex_unlock(&e->sets_lock);
+    world_lock_release(&e->sets_lock);
     const adasum_norms norms = sum_norms(e, NULL);
     if (norms.any) {
         now.orthogonality = orthogonality(&norms);

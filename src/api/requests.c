@@ -8,7 +8,7 @@
 
 static uint64_t deadline_after(int64_t timeout_ms)
 {
-    const uint64_t now = os_now_ns();
+    const uint64_t now = world_now_ns();
     if (timeout_ms < 0 || (uint64_t)timeout_ms > (UINT64_MAX - now) / 1000000u)
         return UINT64_MAX;
     return now + (uint64_t)timeout_ms * 1000000u;

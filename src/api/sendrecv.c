@@ -26,7 +26,7 @@ static p2p_call *new_call(const collective_call *c, bool sends, int32_t member)
     own->sends = sends;
     own->member = member;
     own->data = !sends && t->output != NULL ? t->output : t->input;
-    own->submitted_ns = os_now_coarse_ns();
+    own->submitted_ns = world_now_coarse_ns();
     own->tensor =
         (p2p_tensor){.dtype = (uint8_t)t->dtype, .ndim = (uint8_t)t->ndim, .bytes = c->bytes};
     if (t->ndim > 0)

@@ -39,7 +39,7 @@ static rueda_status change_sets(const context *here, signature_kind kind, int64_
         return status_fail(RUEDA_ERR_MEMORY, "process sets: out of memory");
     }
     own->request = r;
-    own->submitted_ns = os_now_coarse_ns();
+    own->submitted_ns = world_now_coarse_ns();
     signature_init(&own->signature, kind, RUEDA_U8);
     own->signature.root = removed;
     own->signature.list = list;
@@ -103,10 +103,10 @@ static process_set *lock_set(engine *e, int32_t set)
 {
     if (e == NULL || set < 0 || set >= SEGMENT_SETS)
         return NULL;
-    pthread_mutex_lock(&e->sets_lock);
+    world_lock_take(&e->sets_lock);
     if (e->sets[set].exists)
         return &e->sets[set];
-    pthread_mutex_unlock(&e->sets_lock);
+    world_lock_release(&e->sets_lock);
     return NULL;
 }
 
@@ -122,7 +122,7 @@ int rueda_process_set_rank(int32_t set)
     if (s == NULL)
         return -1;
     const int rank = s->member ? s->index : -1;
-    pthread_mutex_unlock(&e->sets_lock);
+    world_lock_release(&e->sets_lock);
     return rank;
 }
 
@@ -135,6 +135,6 @@ int rueda_process_set_ranks(int32_t set, int32_t *ranks, int32_t capacity)
     const int size = s->size;
     for (int32_t i = 0; i < size && i < capacity; i++)
         ranks[i] = s->ranks[i];
-    pthread_mutex_unlock(&e->sets_lock);
+    world_lock_release(&e->sets_lock);
     return size;
 }

@@ -3,107 +3,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <linux/futex.h>
-#include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #define LARGE_PAGE ((size_t)2 << 20)
-#define SHORT_TURN_NS 100000 /* the least the kernel grants */
-#define HUMBLE_NICE 19       /* a hundredth of a core that is busy */
-
-static uint64_t read_clock(clockid_t clock)
-{
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-uint64_t os_now_ns(void)
-{
-    return read_clock(CLOCK_MONOTONIC);
-}
-
-uint64_t os_now_coarse_ns(void)
-{
-    return read_clock(CLOCK_MONOTONIC_COARSE);
-}
-
-void os_sleep_on(_Atomic uint32_t *word, uint32_t seen, uint64_t timeout_ns, bool shared)
-{
-    const struct timespec timeout = {(time_t)(timeout_ns / 1000000000u),
-                                     (long)(timeout_ns % 1000000000u)};
-    syscall(SYS_futex, word, shared ? FUTEX_WAIT : FUTEX_WAIT_PRIVATE, seen, &timeout, NULL, 0);
-}
-
-void os_wake(_Atomic uint32_t *word, bool shared)
-{
-    syscall(SYS_futex, word, shared ? FUTEX_WAKE : FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
-}
-
-int os_cpu_count(void)
-{
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) != 0)
-        return (int)sysconf(_SC_NPROCESSORS_ONLN);
-    return CPU_COUNT(&set);
-}
-
-void os_cpus_allowed(os_cpus *cpus)
-{
-    cpu_set_t set;
-    *cpus = (os_cpus){{0}};
-    CPU_ZERO(&set);
-    sched_getaffinity(0, sizeof set, &set);
-    for (int i = 0; i < OS_CPU_WORDS * 64 && i < CPU_SETSIZE; i++) {
-        if (CPU_ISSET(i, &set))
-            cpus->words[i / 64] |= UINT64_C(1) << i % 64;
-    }
-}
-
-int os_cpu_now(void)
-{
-    return sched_getcpu();
-}
-
-void os_yield(void)
-{
-    sched_yield();
-}
-
-/* The kernel's struct sched_attr, first version. */
-struct turn_request {
-    uint32_t size, policy;
-    uint64_t flags;
-    int32_t nice;
-    uint32_t priority;
-    uint64_t runtime, deadline, period;
-};
-
-void os_prefer_short_turns(void)
-{
-    const struct turn_request request = {.size = sizeof request,
-                                         .policy = SCHED_OTHER,
-                                         .nice = getpriority(PRIO_PROCESS, 0),
-                                         .runtime = SHORT_TURN_NS};
-    syscall(SYS_sched_setattr, 0, &request, 0);
-}
-
-void os_lower_priority(void)
-{
-    setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), HUMBLE_NICE);
-    os_prefer_short_turns(); /* so that those who need the core do not wait long for it */
-}
 
 rueda_status os_shared_create(uint64_t bytes, int *fd)
 {
@@ -223,20 +131,6 @@ bool os_is_open_elsewhere(int fd)
     return false;
 }
 
-int os_process_open(int pid)
-{
-    const int fd = (int)syscall(SYS_pidfd_open, pid, 0);
-    if (fd >= 0)
-        return fd;
-    return errno == ESRCH ? OS_PROCESS_GONE : OS_PROCESS_UNKNOWN;
-}
-
-bool os_process_dead(int process_fd)
-{
-    struct pollfd poll_fd = {process_fd, POLLIN, 0};
-    return process_fd == OS_PROCESS_GONE || (process_fd >= 0 && poll(&poll_fd, 1, 0) == 1);
-}
-
 uint64_t os_process_space(void)
 {
     struct stat space = {0};
@@ -280,19 +174,4 @@ void *os_large_alloc(size_t bytes)
     if (memory != NULL)
         madvise(memory, whole, MADV_HUGEPAGE);
     return memory;
-}
-
-void os_machine_name(char *name, size_t size)
-{
-    char boot[64] = "";
-    struct stat space = {0};
-    const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    const ssize_t length = fd < 0 ? 0 : read(fd, boot, sizeof boot - 1);
-    if (fd >= 0)
-        close(fd);
-    if (length <= 0)
-        gethostname(boot, sizeof boot - 1);
-    boot[strcspn(boot, "\n")] = '\0';
-    stat("/proc/self/ns/net", &space);
-    snprintf(name, size, "%.40s/%llu", boot, (unsigned long long)space.st_ino);
 }

@@ -1,4 +1,5 @@
-/* os.h: the operating system, in the few calls Rueda needs. Linux now; only os.c knows that. */
+/* os.h: memory and files of the operating system, in the few calls Rueda needs; time, threads and sockets are
+ * the world's. Linux now; only os.c knows that. */
 #ifndef RUEDA_BASE_OS_H
 #define RUEDA_BASE_OS_H
 
@@ -11,43 +12,11 @@
 #define OS_CACHE_LINE 64
 #define OS_PAGE 4096
 
-/* Nanoseconds of a clock that only goes forward, the same for all processes of the host. */
-uint64_t os_now_ns(void);
-
-/* The same clock a few milliseconds late, for a fifth of the price. */
-uint64_t os_now_coarse_ns(void);
-
-/* Sleeps while *word == seen, at most timeout_ns; returns early for any reason. `shared`: the word
- * lies in memory shared between processes. */
-void os_sleep_on(_Atomic uint32_t *word, uint32_t seen, uint64_t timeout_ns, bool shared);
-/* Wakes everyone who sleeps on the word. */
-void os_wake(_Atomic uint32_t *word, bool shared);
-
-/* Processors this process may run on: how many, and which (a bit each). */
+/* Processors, a bit each. */
 #define OS_CPU_WORDS 16
 typedef struct os_cpus {
     uint64_t words[OS_CPU_WORDS];
 } os_cpus;
-int os_cpu_count(void);
-void os_cpus_allowed(os_cpus *cpus);
-int os_cpu_now(void); /* the processor the caller runs on */
-void os_yield(void);
-
-/* Asks for short turns for the calling thread: it is then put before threads that compute, when it is
- * woken. Systems that do not know the request ignore it. */
-void os_prefer_short_turns(void);
-
-/* Lets all other threads go before the calling one, when there are more than cores. */
-void os_lower_priority(void);
-
-static inline void os_pause(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
 
 /* Says that another core will read this memory next: on processors that know the hint the lines move
  * to the shared cache, from where they are read two to three times faster; but it costs the writer as
@@ -92,10 +61,6 @@ void *os_large_alloc(size_t bytes);
 void *os_secret_alloc(size_t bytes);
 void os_secret_free(void *secret, size_t bytes);
 
-/* A name that is the same for all processes of this machine and network namespace, and for no others:
- * those that can hand each other shared memory. */
-void os_machine_name(char *name, size_t size);
-
 /* Lets two files exchange their names at one moment: nobody finds either name missing. False: the file
  * system cannot (errno). */
 bool os_exchange_files(const char *a, const char *b);
@@ -104,12 +69,6 @@ bool os_exchange_files(const char *a, const char *b);
  * the file system cannot tell. */
 bool os_is_open_elsewhere(int fd);
 
-/* A descriptor that becomes readable when the process dies; OS_PROCESS_GONE: there is no such process
- * any more; OS_PROCESS_UNKNOWN: the system does not tell. */
-#define OS_PROCESS_UNKNOWN (-1)
-#define OS_PROCESS_GONE (-2)
-int os_process_open(int pid);
-bool os_process_dead(int process_fd);
 /* Process numbers mean the same to processes for which this is the same. */
 uint64_t os_process_space(void);
 

@@ -7,11 +7,16 @@
 #include <string.h>
 
 /* Whose sentence it is: the thread's. All others ask here. */
+#ifdef RUEDA_SIMULATED
+char *world_status_text(void); /* of the fiber that stands for a thread; see world/sim */
+#define last_text world_status_text
+#else
 static char *last_text(void)
 {
     static _Thread_local char text[STATUS_TEXT_MAX];
     return text;
 }
+#endif
 
 rueda_status status_fail(rueda_status code, const char *format, ...)
 {

@@ -6,6 +6,7 @@
 #ifndef RUEDA_BASE_STATUS_H
 #define RUEDA_BASE_STATUS_H
 
+#include "base/assert.h"
 #include "rueda.h"
 
 #define STATUS_TEXT_MAX 512 /* bytes of a sentence, with the terminating zero */

@@ -1,29 +1,26 @@
 /* attendance.c: see attendance.h. */
 #include "boot/attendance.h"
+#include "world/sockets.h"
 
 #include <errno.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
 
 #define EVENTS_AT_ONCE 64
 #define WORD_NS UINT64_C(500000000)  /* for rank 0 to tell what the board says, too */
 #define TELL_NS UINT64_C(1000000000) /* for the last words to arrive */
 #define TELL_PAUSE_NS 1000000
 #define LINGER_NS UINT64_C(1000000000) /* for those who come late, to hear that all is over */
+#define BOARD_NS UINT64_C(1000000000)  /* for the board to tell who is missing */
+#define BOARD_PAUSE_NS 1000000
 
 enum notice_kind { NOTICE_READY = 1, NOTICE_GO, NOTICE_END };
 
 void attendance_pass(const attendance *a, boot_phase phase)
 {
     if (a->ends.dies_at == phase)
-        raise(SIGKILL);
+        world_die();
 }
 
 /* ---- Seats ----------------------------------------------------------------------------------- */
@@ -37,7 +34,7 @@ rueda_status attendance_open(attendance *a, const config *settings, int rank, ui
                       .size = size,
                       .generation = generation,
                       .ends = *ends,
-                      .epoll = epoll_create1(EPOLL_CLOEXEC)};
+                      .epoll = world_epoll_create()};
     if (a->epoll < 0)
         return status_fail_errno(RUEDA_ERR_SYSTEM, "rank %d: rueda_init needs a descriptor", rank);
     a->seats = calloc(rank == 0 ? (size_t)size : 1, sizeof *a->seats);
@@ -57,9 +54,9 @@ static void seat_clear(attendance *a, seat *s)
     const int fd = s->link != NULL ? net_link_fd(s->link) : s->fd;
     if (!s->taken)
         return;
-    epoll_ctl(a->epoll, EPOLL_CTL_DEL, fd, NULL);
+    world_epoll_ctl(a->epoll, EPOLL_CTL_DEL, fd, NULL);
     if (s->link == NULL)
-        close(s->fd);
+        world_close(s->fd);
     else if (s->owned)
         net_link_close(s->link);
     s->taken = false;
@@ -71,7 +68,7 @@ void attendance_close(attendance *a)
         seat_clear(a, &a->seats[i]);
     free(a->seats);
     if (a->epoll >= 0)
-        close(a->epoll);
+        world_close(a->epoll);
     *a = (attendance){.epoll = -1};
 }
 
@@ -94,7 +91,7 @@ static void seat_tell(const seat *s, const notice *n)
         return;
     if (s->link != NULL)
         net_link_send(s->link, &(struct iovec){(void *)n, sizeof *n}, 1);
-    else if (send(s->fd, n, sizeof *n, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+    else if (world_send(s->fd, n, sizeof *n, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
         return; /* its end will be seen */
 }
 
@@ -102,7 +99,7 @@ static ssize_t seat_hear(const seat *s, void *to, size_t bytes)
 {
     if (s->link != NULL)
         return net_link_receive(s->link, to, bytes);
-    const ssize_t got = recv(s->fd, to, bytes, MSG_DONTWAIT);
+    const ssize_t got = world_recv(s->fd, to, bytes, MSG_DONTWAIT);
     if (got > 0)
         return got;
     return got < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -1;
@@ -127,12 +124,36 @@ static void end_with(attendance *a, rueda_status status, int culprit, const char
         tell_all(a, &a->end);
 }
 
+rueda_status attendance_end(attendance *a, rueda_status status, int culprit, const char *text)
+{
+    end_with(a, status, culprit, text);
+    return status_restore((rueda_status)a->end.status, a->end.text);
+}
+
+int attendance_culprit(const attendance *a)
+{
+    return a->over ? a->end.culprit : -1;
+}
+
+/* Rank 0 is gone and has not said why, to us: it may have ended because of another rank before we were ready to hear
+ * of it. The board knows soon. */
+static int await_board(const attendance *a)
+{
+    const uint64_t deadline = world_now_ns() + BOARD_NS;
+    int missing = board_missing(a->ends.board, a->generation);
+    while (missing < 0 && a->ends.board != NULL && world_now_ns() < deadline) {
+        world_rest(BOARD_PAUSE_NS);
+        missing = board_missing(a->ends.board, a->generation);
+    }
+    return missing;
+}
+
 /* The same words whoever notices, and however it ended. Whoever has left because of a rank that the board
  * knows is not the reason. */
 rueda_status attendance_lose(attendance *a, int rank)
 {
     char text[STATUS_TEXT_MAX];
-    const int missing = board_missing(a->ends.board, a->generation);
+    const int missing = rank == 0 ? await_board(a) : board_missing(a->ends.board, a->generation);
     rank = missing >= 0 && missing != a->rank ? missing : rank;
     snprintf(text, sizeof text,
              "rank %d is lost: it ended before rueda_init was done on all ranks; all ranks must be "
@@ -176,7 +197,7 @@ static bool take_seat(attendance *a, seat *s)
 static void hear(attendance *a)
 {
     struct epoll_event events[EVENTS_AT_ONCE];
-    const int count = epoll_wait(a->epoll, events, EVENTS_AT_ONCE, 0);
+    const int count = world_epoll_wait(a->epoll, events, EVENTS_AT_ONCE, 0);
     int lost = -1;
     for (int i = 0; i < count && !a->over && !a->go; i++) {
         const int index = (int)events[i].data.u32;
@@ -193,7 +214,7 @@ static void consult_board(attendance *a)
     const int missing = board_missing(a->ends.board, a->generation);
     if (missing < 0 || missing == a->rank)
         return;
-    const uint64_t now = os_now_ns();
+    const uint64_t now = world_now_ns();
     a->told_ns = a->told_ns == 0 ? now : a->told_ns;
     if (a->rank == 0 || missing == 0 || now - a->told_ns > WORD_NS)
         attendance_lose(a, missing);
@@ -202,7 +223,7 @@ static void consult_board(attendance *a)
 /* Asking may take long, and we look far more often than anybody wants to give up. */
 static bool is_interrupted(attendance *a)
 {
-    const uint64_t now = os_now_ns();
+    const uint64_t now = world_now_ns();
     if (a->ends.interrupted == NULL || now < a->ask_ns)
         return false;
     a->ask_ns = now + ATTENDANCE_LOOK_MS * UINT64_C(1000000);
@@ -243,7 +264,7 @@ rueda_status attendance_wait(attendance *a, int fd)
     if (status != RUEDA_OK || a->go)
         return status;
     struct pollfd fds[] = {{a->epoll, POLLIN, 0}, {fd, POLLIN, 0}};
-    poll(fds, 2, ATTENDANCE_LOOK_MS);
+    world_poll(fds, 2, ATTENDANCE_LOOK_MS);
     return RUEDA_OK;
 }
 
@@ -268,7 +289,7 @@ static void sit_down(attendance *a, int rank, const seat *new)
     const int fd = s->link != NULL ? net_link_fd(s->link) : s->fd;
     if (a->rank == 0 && a->over)
         seat_tell(s, &a->end);
-    else if (epoll_ctl(a->epoll, EPOLL_CTL_ADD, fd, &event) != 0)
+    else if (world_epoll_ctl(a->epoll, EPOLL_CTL_ADD, fd, &event) != 0)
         fail_deaf(a, s);
 }
 
@@ -287,7 +308,7 @@ void attendance_seat_link(attendance *a, int rank, net_link *link, bool owned)
 /* What is said by a link that we close with something unread may be lost on its way. */
 static void await_arrival(const attendance *a)
 {
-    const uint64_t deadline = os_now_ns() + TELL_NS;
+    const uint64_t deadline = world_now_ns() + TELL_NS;
     bool arrived;
     do {
         arrived = true;
@@ -296,8 +317,8 @@ static void await_arrival(const attendance *a)
             arrived = arrived && (!s->taken || s->link == NULL || net_link_flushed(s->link));
         }
         if (!arrived)
-            nanosleep(&(struct timespec){0, TELL_PAUSE_NS}, NULL);
-    } while (!arrived && os_now_ns() < deadline);
+            world_rest(TELL_PAUSE_NS);
+    } while (!arrived && world_now_ns() < deadline);
 }
 
 void attendance_fail(attendance *a, rueda_status status)
@@ -315,7 +336,7 @@ void attendance_fail(attendance *a, rueda_status status)
 
 uint64_t attendance_linger_ns(const attendance *a)
 {
-    return os_now_ns() + (a->ends.board != NULL ? 0 : LINGER_NS);
+    return world_now_ns() + (a->ends.board != NULL ? 0 : LINGER_NS);
 }
 
 static rueda_status fail_late(const attendance *a)
@@ -348,7 +369,7 @@ rueda_status attendance_complete(attendance *a, uint64_t deadline_ns)
         const rueda_status status = attendance_wait(a, -1);
         if (status != RUEDA_OK)
             return status;
-        if (os_now_ns() > deadline_ns)
+        if (world_now_ns() > deadline_ns)
             return fail_late(a);
     }
     if (a->rank == 0) {

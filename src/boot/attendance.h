@@ -5,7 +5,7 @@
  * meeting. A seat that ends early is a rank that died. Rank 0 sees it, or hears of another failure, and
  * tells all others, so that all end with the same sentence; when rank 0 itself dies all see it. Of a rank
  * that has no seat yet only its starter knows: see board.h.
- * Contract: nothing here blocks but attendance_complete.
+ * Contract: nothing here blocks but attendance_complete, and for a moment who has lost rank 0.
  */
 #ifndef RUEDA_BOOT_ATTENDANCE_H
 #define RUEDA_BOOT_ATTENDANCE_H
@@ -68,6 +68,12 @@ void attendance_seat_socket(attendance *a, int rank, int fd);
 void attendance_seat_link(attendance *a, int rank, net_link *link, bool owned);
 bool attendance_is_seated(const attendance *a, int rank);
 
+/* When a rueda_init that waits from now on gives up. */
+static inline uint64_t attendance_deadline(const config *settings)
+{
+    return world_now_ns() + (uint64_t)settings->start_timeout * 1000000000u;
+}
+
 /* RUEDA_OK, or how rueda_init ends on all ranks. */
 rueda_status attendance_look(attendance *a);
 /* Readable when there may be something to look at; -1: all is over. Where there is a board nothing tells: look again
@@ -77,6 +83,10 @@ int attendance_fd(const attendance *a);
 /* Looks; then sleeps until that, until `fd` (-1: none) is readable, or for ATTENDANCE_LOOK_MS. */
 rueda_status attendance_wait(attendance *a, int fd);
 
+/* Rank 0 has told by another way than the seat how rueda_init ends; `culprit` as in a notice. */
+rueda_status attendance_end(attendance *a, rueda_status status, int culprit, const char *text);
+/* The rank because of which it ends; -1: none, or it does not. */
+int attendance_culprit(const attendance *a);
 /* A rank died: how rueda_init ends on all ranks. */
 rueda_status attendance_lose(attendance *a, int rank);
 /* Tells the others how this rank ends, with the thread's sentence, unless they told us. */

@@ -1,5 +1,6 @@
 /* board.c: see board.h. */
 #include "boot/board.h"
+#include "world/world.h"
 
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -73,7 +74,7 @@ board *board_make(int ranks, const char *job, char path[BOARD_PATH])
     b->page->version = BOARD_VERSION;
     b->page->ranks = (uint32_t)ranks;
     snprintf(b->page->job, sizeof b->page->job, "%s", job);
-    snprintf(path, BOARD_PATH, "/proc/%d/fd/%d", (int)getpid(), fd);
+    snprintf(path, BOARD_PATH, "/proc/%d/fd/%d", world_process(), fd);
     return b;
 }
 

@@ -135,7 +135,7 @@ static rueda_status join(const config *settings, boot_identity *who, uint64_t ge
                          attendance *there, const logger *log, const heap *own, segment *s,
                          boot_meeting *m)
 {
-    const uint64_t deadline = os_now_ns() + (uint64_t)settings->start_timeout * 1000000000u;
+    uint64_t deadline = attendance_deadline(settings);
     rueda_status status =
         who->size == 1 ? RUEDA_OK : find_identity(settings, who, generation, &m->identity);
     if (status == RUEDA_OK && boot_needs_network(settings, who)) {
@@ -147,6 +147,8 @@ static rueda_status join(const config *settings, boot_identity *who, uint64_t ge
         status = share_memory(settings, who, generation, m, log, own, s);
     if (status != RUEDA_OK || who->size == 1)
         return status;
+    if (m->deadline_ns > deadline)
+        deadline = m->deadline_ns;
     attendance_pass(there, BOOT_PHASE_MEMORY);
     status = attendance_complete(there, deadline + (who->rank == 0 ? 0 : BOOT_LATER_NS));
     if (status != RUEDA_OK || m->places != NULL)

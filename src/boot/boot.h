@@ -50,6 +50,8 @@ typedef struct boot_meeting {
     int link_count;
     int *bells; /* by rank: an eventfd of each rank that shares our memory, and ours; else -1 */
     int bell_count;
+    uint64_t
+        deadline_ns;   /* what is left to do has time until then, where rank 0 was reached late */
     attendance *there; /* until all are there; then NULL */
     bool met; /* others know of this rank in this generation; also told where boot_join fails */
 } boot_meeting;
@@ -67,7 +69,8 @@ rueda_status boot_identify(const config *settings, bool shares_memory, boot_iden
 /* Whether the ranks need to meet by TCP. */
 bool boot_needs_network(const config *settings, const boot_identity *who);
 
-/* Joins generation `generation` of the job. Blocks, at most settings->start_timeout seconds; the
+/* Joins generation `generation` of the job. Blocks, at most settings->start_timeout seconds, or as
+ * long as rank 0 waits once that is reached; the
  * error then names the ranks that are missing. A rank that dies meanwhile ends it on all at once
  * (ERR_PEER, see attendance.h), and so does what is in `ends`; ERR_INTERRUPTED: the caller gave up. On success the segment has this rank's part of the
  * global set committed and all ranks are present; `meeting` is filled where boot_needs_network, and

@@ -2,6 +2,7 @@
  * rank 0. */
 #include "boot/boot.h"
 #include "boot/handover.h"
+#include "world/sockets.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -105,7 +106,7 @@ static rueda_status open_door(const config *settings, const boot_identity *who,
         return status;
     status = net_door_open(&m->identity, listener, log, &m->door);
     if (status != RUEDA_OK)
-        close(listener);
+        world_close(listener);
     return status;
 }
 

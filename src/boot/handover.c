@@ -1,15 +1,11 @@
 /* handover.c: a greeting, an answer, and descriptors (SCM_RIGHTS) over a Unix socket. */
 #include "boot/handover.h"
-#include "base/os.h"
+#include "world/sockets.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
 
 #define GREETING_MAGIC 0x72756564u
 #define GREETING_VERSION 3
@@ -35,20 +31,15 @@ typedef struct answer {
     uint8_t data[HANDOVER_BYTES];
 } answer;
 
-static uint64_t deadline_of(const config *settings)
-{
-    return os_now_ns() + (uint64_t)settings->start_timeout * 1000000000u;
-}
-
 static bool is_readable(int fd, int ms)
 {
-    return poll(&(struct pollfd){fd, POLLIN, 0}, 1, ms) > 0;
+    return world_poll(&(struct pollfd){fd, POLLIN, 0}, 1, ms) > 0;
 }
 
 /* False: time is up. */
 static bool readable_before(int fd, uint64_t deadline)
 {
-    for (uint64_t now; (now = os_now_ns()) < deadline;) {
+    for (uint64_t now; (now = world_now_ns()) < deadline;) {
         if (is_readable(fd, (int)((deadline - now) / 1000000) + 1))
             return true;
     }
@@ -79,17 +70,17 @@ static bool send_message(int connection, const struct iovec *body, const int *fd
         header->cmsg_len = CMSG_LEN(bytes);
         memcpy(CMSG_DATA(header), fds, bytes);
     }
-    while (sendmsg(connection, &message, MSG_NOSIGNAL) != (ssize_t)body->iov_len) {
-        if ((errno != ETOOMANYREFS && errno != EINTR) || os_now_ns() > deadline)
+    while (world_sendmsg(connection, &message, MSG_NOSIGNAL) != (ssize_t)body->iov_len) {
+        if ((errno != ETOOMANYREFS && errno != EINTR) || world_now_ns() > deadline)
             return false;
-        nanosleep(&(struct timespec){0, SEND_PAUSE_NS}, NULL);
+        world_rest(SEND_PAUSE_NS);
     }
     return true;
 }
 
 bool handover_send(int line, const int *fds, int count)
 {
-    const uint64_t deadline = os_now_ns() + GREETING_LIMIT_NS;
+    const uint64_t deadline = world_now_ns() + GREETING_LIMIT_NS;
     const struct iovec body = {(char[]){0}, 1};
     for (int done = 0; done < count; done += FDS_AT_ONCE) {
         const int rest = count - done;
@@ -119,7 +110,7 @@ static bool receive_message(int connection, const struct iovec *body, int flags,
     if (count == 0)
         message.msg_controllen = 0;
     do
-        got = recvmsg(connection, &message, flags | MSG_CMSG_CLOEXEC);
+        got = world_recvmsg(connection, &message, flags | MSG_CMSG_CLOEXEC);
     while (got < 0 && errno == EINTR);
     *came = (received){0, got >= 0 && (message.msg_flags & MSG_CTRUNC) != 0};
     const struct cmsghdr *header = got >= 0 ? CMSG_FIRSTHDR(&message) : NULL;
@@ -134,7 +125,7 @@ static bool receive_message(int connection, const struct iovec *body, int flags,
 static void close_fds(const int *fds, int count)
 {
     for (int i = 0; i < count; i++)
-        close(fds[i]);
+        world_close(fds[i]);
 }
 
 /* ---- The giver ------------------------------------------------------------------------------- */
@@ -155,7 +146,7 @@ static bool send_answer(int connection, enum verdict verdict, const handover_gif
         a.bytes = gift->bytes;
         memcpy(a.data, gift->data, sizeof a.data);
     }
-    const bool sent = send(connection, &a, sizeof a, MSG_NOSIGNAL) == (ssize_t)sizeof a;
+    const bool sent = world_send(connection, &a, sizeof a, MSG_NOSIGNAL) == (ssize_t)sizeof a;
     explicit_bzero(&a, sizeof a);
     return sent;
 }
@@ -169,7 +160,7 @@ static bool hear_greeting(int connection, const bool *missing, int size, greetin
     int fds[HANDOVER_BROUGHT];
     *too_many = false;
     if (!spot_is_own_user(connection, &peer) ||
-        !readable_before(connection, os_now_ns() + GREETING_LIMIT_NS))
+        !readable_before(connection, world_now_ns() + GREETING_LIMIT_NS))
         return false;
     const bool whole = receive_message(connection, &(struct iovec){hello, sizeof *hello},
                                        MSG_WAITALL | MSG_DONTWAIT, fds, HANDOVER_BROUGHT, &came);
@@ -227,7 +218,7 @@ static rueda_status serve(const handover *h, int connection, bool *missing, int 
     if (*served && h->spot.giver == 0 && !attendance_is_seated(h->there, (int)hello.rank))
         attendance_seat_socket(h->there, (int)hello.rank, connection);
     else
-        close(connection);
+        world_close(connection);
     return too_many ? fail_crowded(h) : status;
 }
 
@@ -257,12 +248,12 @@ static rueda_status serve_some(const handover *h, int listener, bool *missing, i
     for (int i = 0; i < SERVED_AT_ONCE; i++) {
         if (count_missing(missing, size) == 0 || !is_readable(listener, 0))
             break;
-        const int connection = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+        const int connection = world_accept(listener, NULL, NULL, true);
         h->there->met = true;
         if (connection < 0 && errno == EMFILE)
             return fail_crowded(h);
         if (connection < 0) {
-            nanosleep(&(struct timespec){0, ACCEPT_PAUSE_NS}, NULL);
+            world_rest(ACCEPT_PAUSE_NS);
             break;
         }
         bool served;
@@ -283,19 +274,19 @@ static rueda_status serve_some(const handover *h, int listener, bool *missing, i
 static void end_all(const handover *h, rueda_status status)
 {
     attendance_fail(h->there, status);
-    nanosleep(&(struct timespec){0, ACCEPT_PAUSE_NS}, NULL);
+    world_rest(ACCEPT_PAUSE_NS);
 }
 
 static rueda_status serve_all(const handover *h, int listener, bool *missing, int size,
                               const handover_gift *gift, handover_brought *brought,
                               const logger *log)
 {
-    const uint64_t deadline = deadline_of(h->settings);
+    const uint64_t deadline = attendance_deadline(h->settings);
     uint64_t linger = 0; /* rank 0 also serves those who are to hear that a rank is lost */
     bool complained = false;
     while (count_missing(missing, size) > 0) {
         const rueda_status status = attendance_wait(h->there, listener);
-        const uint64_t now = os_now_ns();
+        const uint64_t now = world_now_ns();
         if (status != RUEDA_OK && linger == 0)
             linger = h->spot.giver == 0 ? attendance_linger_ns(h->there) : now;
         const rueda_status served =
@@ -325,7 +316,7 @@ rueda_status handover_give(const handover *h, const bool *takes, int size,
     rueda_status status = spot_listen(&h->spot, &listener);
     if (status == RUEDA_OK) {
         status = serve_all(h, listener, missing, size, gift, brought, log);
-        close(listener);
+        world_close(listener);
     }
     free(missing);
     return status;
@@ -361,7 +352,7 @@ static rueda_status connect_before(const handover *h, int rank, uint64_t deadlin
 {
     spot_stranger met = {0};
     for (long pause_ns = CONNECT_FIRST_NS;;) {
-        const uint64_t start = os_now_ns();
+        const uint64_t start = world_now_ns();
         const int connection = spot_connect(&h->spot, &met);
         if (connection >= 0)
             return *connected = connection, RUEDA_OK;
@@ -370,12 +361,12 @@ static rueda_status connect_before(const handover *h, int rank, uint64_t deadlin
                                      "rank %d cannot connect to rank %d; raise `ulimit -n`", rank,
                                      h->spot.giver);
         const rueda_status status = attendance_look(h->there);
-        const uint64_t now = os_now_ns();
+        const uint64_t now = world_now_ns();
         if (status != RUEDA_OK)
             return status;
         if (now > deadline)
             return fail_late(h, rank, &met);
-        nanosleep(&(struct timespec){0, pause_ns}, NULL);
+        world_rest(pause_ns);
         pause_ns = next_pause(pause_ns, now - start);
     }
 }
@@ -384,7 +375,7 @@ static rueda_status connect_before(const handover *h, int rank, uint64_t deadlin
 static rueda_status await_reason(const handover *h, int rank, uint64_t deadline)
 {
     rueda_status status = attendance_look(h->there);
-    while (status == RUEDA_OK && os_now_ns() < deadline)
+    while (status == RUEDA_OK && world_now_ns() < deadline)
         status = attendance_wait(h->there, -1);
     return status == RUEDA_OK ? fail_late(h, rank, &(spot_stranger){0}) : status;
 }
@@ -421,7 +412,7 @@ static rueda_status await(const handover *h, int rank, uint64_t deadline, int co
         const rueda_status status = attendance_wait(h->there, connection);
         if (status != RUEDA_OK)
             return status;
-        if (os_now_ns() > deadline)
+        if (world_now_ns() > deadline)
             return fail_late(h, rank, &(spot_stranger){0});
     }
     return RUEDA_OK;
@@ -478,7 +469,7 @@ static rueda_status greet(const handover *h, int rank, int size, const handover_
     greeting hello = {GREETING_MAGIC, GREETING_VERSION, (uint32_t)rank, (uint32_t)size};
     if (send_message(connection, &(struct iovec){&hello, sizeof hello},
                      brings == NULL ? NULL : brings->fds, brings == NULL ? 0 : HANDOVER_BROUGHT,
-                     os_now_ns() + GREETING_LIMIT_NS))
+                     world_now_ns() + GREETING_LIMIT_NS))
         return RUEDA_OK;
     if (is_gone())
         return fail_gone(h, rank, deadline);
@@ -493,7 +484,8 @@ static rueda_status take_answer(const handover *h, int rank, int size, uint64_t 
     const rueda_status status = await(h, rank, deadline, connection);
     if (status != RUEDA_OK)
         return status;
-    if (recv(connection, &a, sizeof a, MSG_WAITALL) != (ssize_t)sizeof a || a.bytes > sizeof a.data)
+    if (world_recv(connection, &a, sizeof a, MSG_WAITALL) != (ssize_t)sizeof a ||
+        a.bytes > sizeof a.data)
         return fail_gone(h, rank, deadline);
     if (a.verdict != WELCOME)
         return fail_refused(h, rank, size, a.verdict);
@@ -506,14 +498,14 @@ static rueda_status take_answer(const handover *h, int rank, int size, uint64_t 
 rueda_status handover_take(const handover *h, int rank, int size, const handover_brought *brings,
                            handover_gift *gift)
 {
-    const uint64_t deadline = deadline_of(h->settings);
+    const uint64_t deadline = attendance_deadline(h->settings);
     int connection = -1;
     rueda_status status = connect_before(h, rank, deadline, &connection);
     if (status != RUEDA_OK)
         return status;
     status = greet(h, rank, size, brings, connection, deadline);
     if (status != RUEDA_OK)
-        return close(connection), status;
+        return world_close(connection), status;
     h->there->met = true;
     status = take_answer(h, rank, size, deadline, connection, gift);
     const bool answered = status == RUEDA_OK;
@@ -523,6 +515,6 @@ rueda_status handover_take(const handover *h, int rank, int size, const handover
     if (answered && h->spot.giver == 0 && !attendance_is_seated(h->there, 0))
         attendance_seat_socket(h->there, 0, connection);
     else
-        close(connection);
+        world_close(connection);
     return status;
 }

@@ -145,14 +145,14 @@ rueda_status meet_file_await(const config *settings, attendance *there, net_iden
         const rueda_status status = attendance_look(there);
         if (status != RUEDA_OK)
             return status;
-        if (os_now_ns() > deadline_ns)
+        if (world_now_ns() > deadline_ns)
             return status_fail(
                 RUEDA_ERR_TIMEOUT,
                 "rank %u: rank 0 has not written its address to %s (%s) in time; see "
                 "why it did not start, set RUEDA_MEET=file:PATH in a folder that all "
                 "hosts see, or raise RUEDA_START_TIMEOUT",
                 me->rank, meet_file_of(settings), wrong);
-        nanosleep(&(struct timespec){0, pause}, NULL);
+        world_rest(pause);
         pause = 2 * pause > FILE_POLL_MAX_NS ? FILE_POLL_MAX_NS : 2 * pause;
     }
     return RUEDA_OK;

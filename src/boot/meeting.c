@@ -9,6 +9,7 @@
  */
 #include "boot/boot.h"
 #include "boot/parcel.h"
+#include "world/sockets.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -33,6 +34,8 @@ typedef struct card {
 typedef struct verdict {
     uint32_t status; /* rueda_status; OK: the places follow */
     uint32_t ranks;
+    int32_t culprit; /* rank because of which it cannot start; -1: none */
+    uint32_t zero;
     uint8_t
         instance[NET_INSTANCE_BYTES]; /* of the job: all connections from now on are bound to it */
     char text[STATUS_TEXT_MAX];
@@ -44,7 +47,7 @@ static void pause_for(const boot_meeting *m, net_link *const *links, int count)
         {net_door_fd(m->door), POLLIN, 0}, {attendance_fd(m->there), POLLIN, 0}, {-1, POLLIN, 0}};
     if (count == 1 && links[0] != NULL)
         fds[2].fd = net_link_fd(links[0]);
-    poll(fds, 3, PAUSE_MS);
+    world_poll(fds, 3, PAUSE_MS);
 }
 
 static bool keep_link(boot_meeting *m, net_link *link)
@@ -166,10 +169,10 @@ static rueda_status fail_missing(const config *settings, const boot_meeting *m,
 static rueda_status collect_cards(const config *settings, const boot_identity *who,
                                   uint64_t deadline_ns, boot_meeting *m, guest *guests)
 {
-    const uint64_t least_ns = os_now_ns() + WELCOME_NS;
+    const uint64_t least_ns = world_now_ns() + WELCOME_NS;
     deadline_ns = deadline_ns > least_ns ? deadline_ns : least_ns;
     for (rank_list missing; (missing = list_missing(guests, who->size)).count > 0;) {
-        const uint64_t now = os_now_ns();
+        const uint64_t now = world_now_ns();
         if (now > deadline_ns)
             return fail_missing(settings, m, &missing);
         bool moved = false;
@@ -231,7 +234,9 @@ static void answer_all(const boot_meeting *m, guest *guests, int size, rueda_sta
                        uint64_t deadline_ns)
 {
     uint8_t *answer = (uint8_t *)(guests + size); /* room taken while there was time to fail */
-    verdict v = {.status = (uint32_t)status, .ranks = (uint32_t)size};
+    verdict v = {.status = (uint32_t)status,
+                 .ranks = (uint32_t)size,
+                 .culprit = attendance_culprit(m->there)};
     memcpy(v.instance, m->identity.instance, sizeof v.instance);
     snprintf(v.text, sizeof v.text, "%s", status == RUEDA_OK ? "" : status_text());
     const size_t places = status == RUEDA_OK ? (size_t)size * sizeof *m->places : 0;
@@ -239,7 +244,7 @@ static void answer_all(const boot_meeting *m, guest *guests, int size, rueda_sta
     memcpy(answer + sizeof v, m->places, places);
     for (int r = 1; r < size; r++)
         guests[r].out = (parcel){answer, sizeof v + places, 0};
-    for (bool busy = true; busy && os_now_ns() < deadline_ns;) {
+    for (bool busy = true; busy && world_now_ns() < deadline_ns;) {
         busy = false;
         for (int r = 1; r < size; r++) {
             guest *g = &guests[r];
@@ -258,7 +263,7 @@ static void answer_all(const boot_meeting *m, guest *guests, int size, rueda_sta
 static void answer_late(boot_meeting *m, guest *guests, int size, rueda_status status)
 {
     const uint64_t until = attendance_linger_ns(m->there);
-    for (uint64_t now; (now = os_now_ns()) < until && !all_called(guests, size);) {
+    for (uint64_t now; (now = world_now_ns()) < until && !all_called(guests, size);) {
         net_link *link = net_door_progress(m->door, now);
         if (link == NULL) {
             pause_for(m, NULL, 0);
@@ -278,8 +283,8 @@ static void own_card(const config *settings, const boot_identity *who, const boo
     c->settings.key = (config_text){""};
     c->address = m->own.family != 0 ? m->own : *reached;
     c->address.port = port;
-    os_machine_name(c->machine, sizeof c->machine);
-    os_cpus_allowed(&c->cpus);
+    world_machine_name(c->machine, sizeof c->machine);
+    world_cpus_allowed(&c->cpus);
     if (settings->host.text[0] != '\0')
         snprintf(c->host, sizeof c->host, "%.63s", settings->host.text);
     else
@@ -315,7 +320,7 @@ static rueda_status hold_as_first(const config *settings, const boot_identity *w
         net_instance_make(&m->identity);
         net_door_set_identity(m->door, &m->identity);
     }
-    const uint64_t limit = os_now_ns() + CALL_LIMIT_NS;
+    const uint64_t limit = world_now_ns() + CALL_LIMIT_NS;
     answer_all(m, guests, who->size, status, deadline_ns > limit ? deadline_ns : limit);
     if (status != RUEDA_OK)
         answer_late(m, guests, who->size, status);
@@ -393,13 +398,13 @@ static rueda_status call_first(const config *settings, const boot_identity *who,
     caller c = {.purpose = {.role = BOOT_MEET, .from = (uint32_t)who->rank},
                 .where = *host->where,
                 .ports = host->ports};
-    while (!caller_progress(&c, m, os_now_ns())) {
+    while (!caller_progress(&c, m, world_now_ns())) {
         if (c.link == NULL && meet_file_of(settings) != NULL) /* it may be old; a new one counts */
             (void)meet_file_find(settings, &m->identity, &c.where);
         const rueda_status status = attendance_look(m->there);
         if (status != RUEDA_OK)
             return net_link_close(c.link), status;
-        const uint64_t now = os_now_ns();
+        const uint64_t now = world_now_ns();
         if (is_unable(&c, now))
             return status_fail(RUEDA_ERR_SYSTEM, "rank %d: %s", who->rank, c.why);
         if (now > deadline_ns + CALL_LIMIT_NS) {
@@ -431,7 +436,7 @@ static rueda_status move_parcel(parcel *p, int (*move)(parcel *, net_link *), ne
                                 uint64_t deadline_ns)
 {
     int done;
-    while ((done = move(p, link)) == 0 && os_now_ns() < deadline_ns) {
+    while ((done = move(p, link)) == 0 && world_now_ns() < deadline_ns) {
         const rueda_status status = attendance_look(m->there);
         if (status != RUEDA_OK)
             return status;
@@ -491,8 +496,9 @@ static rueda_status get_places(const config *settings, const boot_identity *who,
         return status;
     v.text[sizeof v.text - 1] = '\0';
     if (v.status != RUEDA_OK || v.ranks != (uint32_t)who->size)
-        return status_restore(v.status == RUEDA_OK ? RUEDA_ERR_CONFIG : (rueda_status)v.status,
-                              v.text[0] == '\0' ? "RUEDA_SIZE differs between ranks" : v.text);
+        return attendance_end(
+            m->there, v.status == RUEDA_OK ? RUEDA_ERR_CONFIG : (rueda_status)v.status, v.culprit,
+            v.text[0] == '\0' ? "RUEDA_SIZE differs between ranks" : v.text);
     const size_t bytes = (size_t)who->size * sizeof *m->places;
     status =
         move_parcel(&(parcel){(uint8_t *)m->places, bytes, 0}, parcel_receive, link, who, m, limit);
@@ -529,7 +535,7 @@ static rueda_status link_up(const boot_identity *who, uint64_t deadline_ns, boot
                 .where = m->places[parent].address,
                 .ports = 1};
     while (missing > 0 || !has_parent) {
-        const uint64_t now = os_now_ns();
+        const uint64_t now = world_now_ns();
         if (now > deadline_ns + CALL_LIMIT_NS) {
             net_link_close(c.link);
             return fail_tree(who, missing, has_parent);
@@ -555,6 +561,8 @@ static rueda_status link_up(const boot_identity *who, uint64_t deadline_ns, boot
     return RUEDA_OK;
 }
 
+/* Rank 0 knows who is missing, and may have begun to wait long after us: once it is reached we wait as long as it
+ * may, and a little longer, since who gives up before it would be taken for the one that is lost. */
 static rueda_status hold_as_other(const config *settings, const boot_identity *who,
                                   const boot_host *host, uint64_t deadline_ns, boot_meeting *m)
 {
@@ -562,6 +570,7 @@ static rueda_status hold_as_other(const config *settings, const boot_identity *w
     rueda_status status = call_first(settings, who, host, deadline_ns, m, &link);
     if (status != RUEDA_OK)
         return status;
+    deadline_ns = m->deadline_ns = attendance_deadline(settings);
     status = get_places(settings, who, host, deadline_ns, m, link);
     attendance_pass(m->there, BOOT_PHASE_VERDICT);
     place_link(m, who, 0, link, status == RUEDA_OK);

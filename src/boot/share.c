@@ -4,13 +4,11 @@
 #include "boot/boot.h"
 #include "boot/handover.h"
 #include "memory/heap.h"
+#include "world/sockets.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 enum brought { BROUGHT_HEAP, BROUGHT_LINE };
 
@@ -38,7 +36,7 @@ void boot_bells_close(boot_meeting *m)
 {
     for (int r = 0; m->bells != NULL && r < m->bell_count; r++) {
         if (m->bells[r] >= 0)
-            close(m->bells[r]);
+            world_close(m->bells[r]);
     }
     free(m->bells);
     m->bells = NULL;
@@ -47,7 +45,7 @@ void boot_bells_close(boot_meeting *m)
 static rueda_status make_bells(sharing *s)
 {
     for (int i = 1; i < s->fd_count; i++) {
-        s->fds[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        s->fds[i] = world_bell_make();
         if (s->fds[i] < 0)
             return status_fail_errno(RUEDA_ERR_SYSTEM,
                                      "rank %d cannot make the bells of the %d ranks of its host; "
@@ -85,7 +83,7 @@ static void end_sharing(sharing *s)
 {
     for (int i = 0; s->fds != NULL && i < s->fd_count; i++) {
         if (s->fds[i] >= 0)
-            close(s->fds[i]);
+            world_close(s->fds[i]);
     }
     free(s->fds);
     free(s->local);
@@ -138,7 +136,7 @@ static rueda_status attach_heaps(const sharing *s, const int *fds, segment *made
         if (r != s->who->rank && status == RUEDA_OK)
             status = segment_attach_heap(made, (uint32_t)r, fd);
         else if (r != s->who->rank)
-            close(fd);
+            world_close(fd);
     }
     return status;
 }
@@ -183,11 +181,10 @@ static rueda_status collect_heaps(const sharing *s, const handover *h, int line,
     int *fds = malloc((size_t)s->count * sizeof *fds);
     if (fds == NULL)
         return fail_memory(s->who);
-    const uint64_t deadline =
-        os_now_ns() + (uint64_t)s->settings->start_timeout * 1000000000u + BOOT_LATER_NS;
+    const uint64_t deadline = attendance_deadline(s->settings) + BOOT_LATER_NS;
     rueda_status status = handover_receive(h, s->who->rank, line, deadline, fds, s->count);
     if (status == RUEDA_OK) {
-        close(fds[own_index(s)]);
+        world_close(fds[own_index(s)]);
         status = attach_heaps(s, fds, made);
     }
     free(fds);
@@ -201,7 +198,7 @@ static void close_brought(const sharing *s, const handover_brought *brought)
     for (int r = 0; r < s->who->size; r++) {
         for (int i = 0; i < HANDOVER_BROUGHT; i++) {
             if (brought[r].fds[i] >= 0)
-                close(brought[r].fds[i]);
+                world_close(brought[r].fds[i]);
         }
     }
 }
@@ -256,14 +253,17 @@ static rueda_status take_segment(const sharing *s, const handover *h, int line, 
 static rueda_status take(const sharing *s, const handover *h, segment *made)
 {
     int line[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, line) != 0)
+    if (world_socketpair(line) != 0)
         return status_fail_errno(RUEDA_ERR_SYSTEM, "rank %d cannot make sockets; raise `ulimit -n`",
                                  s->who->rank);
     rueda_status status = take_segment(s, h, line[1], made);
-    close(line[1]); /* the giver has it: when it is gone, the line ends */
+    world_close(line[1]); /* the giver has it: when it is gone, the line ends */
+    if (status == RUEDA_OK &&
+        s->meeting->places == NULL) /* the giver is rank 0, and may wait so long */
+        s->meeting->deadline_ns = attendance_deadline(s->settings);
     if (status == RUEDA_OK)
         status = collect_heaps(s, h, line[0], made);
-    close(line[0]);
+    world_close(line[0]);
     return status;
 }
 
@@ -271,11 +271,11 @@ static rueda_status take(const sharing *s, const handover *h, segment *made)
 static void announce(const segment *s, const config *settings, const boot_identity *who)
 {
     segment_rank *me = segment_rank_at(s, (uint32_t)who->rank);
-    me->pid = (int32_t)getpid();
+    me->pid = world_process();
     me->process_space = os_process_space();
     me->settings = *settings;
     me->settings.key = (config_text){""};
-    os_cpus_allowed(&me->cpus);
+    world_cpus_allowed(&me->cpus);
     atomic_store(&me->state, SEGMENT_HERE);
 }
 

@@ -2,18 +2,16 @@
 #include "boot/spot.h"
 
 #include "net/bytes.h"
+#include "world/sockets.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sodium.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#define SOCKET_LIST "/proc/net/unix"
 #define LINE_BYTES 512     /* of the list; names have a fifth of it */
 #define HASH_BYTES 16      /* of a name that nobody can guess */
 #define SHORT_HASH_BYTES 8 /* of one that everybody can calculate; a random end follows */
@@ -29,7 +27,7 @@ typedef struct spot_name {
 /* Where nothing is secret, and there is a list to look into. */
 static bool has_random_end(const spot *s)
 {
-    return sodium_is_zero(s->me->key, sizeof s->me->key) && access(SOCKET_LIST, R_OK) == 0;
+    return sodium_is_zero(s->me->key, sizeof s->me->key) && world_lists_unix_names();
 }
 
 /* Of all that tells this spot from others; keyed where there is a key. */
@@ -88,7 +86,7 @@ static bool ask_peer(int connection, spot_stranger *peer)
 {
     struct ucred who;
     socklen_t length = sizeof who;
-    if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &who, &length) != 0)
+    if (world_getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &who, &length) != 0)
         return false;
     *peer = (spot_stranger){who.pid, who.uid};
     return true;
@@ -108,15 +106,16 @@ static bool lacks_means(int error)
 static int reach(const spot_name *name, spot_stranger *met)
 {
     spot_stranger peer;
-    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const int fd = world_socket(AF_UNIX, false);
     if (fd < 0)
         return -1;
-    const bool there = connect(fd, (const struct sockaddr *)&name->address, name->length) == 0;
-    if (there && spot_is_own_user(fd, &peer) && fcntl(fd, F_SETFL, 0) == 0)
+    const bool there =
+        world_connect(fd, (const struct sockaddr *)&name->address, name->length) == 0;
+    if (there && spot_is_own_user(fd, &peer) && world_let_block(fd) == 0)
         return fd;
     if (there)
         *met = peer;
-    close(fd);
+    world_close(fd);
     errno = ECONNREFUSED;
     return -1;
 }
@@ -137,7 +136,7 @@ static int look_around(const spot *s, const char *own, spot_stranger *met)
     char line[LINE_BYTES], hash[HEX(SHORT_HASH_BYTES) + 1];
     int found = -1, error = ECONNREFUSED;
     hash_spot(s, hash, SHORT_HASH_BYTES);
-    FILE *list = fopen(SOCKET_LIST, "re");
+    FILE *list = world_unix_names();
     if (list == NULL)
         return -1;
     while (found < 0 && !lacks_means(error) && fgets(line, sizeof line, list) != NULL) {
@@ -190,23 +189,23 @@ static rueda_status fail_taken(const spot *s, int twin, const spot_stranger *met
 static rueda_status bind_name(const spot *s, const spot_name *name, int *listener)
 {
     spot_stranger met = {0};
-    const int made = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int made = world_socket(AF_UNIX, true);
     if (made < 0)
         return status_fail_errno(RUEDA_ERR_SYSTEM, "rank %d: cannot make a Unix socket", s->giver);
-    if (bind(made, (const struct sockaddr *)&name->address, name->length) == 0 &&
-        listen(made, SOMAXCONN) == 0)
+    if (world_bind(made, (const struct sockaddr *)&name->address, name->length) == 0 &&
+        world_listen(made) == 0)
         return *listener = made, RUEDA_OK;
     rueda_status status;
     if (errno == EADDRINUSE) {
         const int twin = reach(name, &met);
         status = fail_taken(s, twin, &met);
         if (twin >= 0)
-            close(twin);
+            world_close(twin);
     } else {
         status = status_fail_errno(RUEDA_ERR_SYSTEM, "rank %d: cannot listen on a Unix socket",
                                    s->giver);
     }
-    close(made);
+    world_close(made);
     return status;
 }
 
@@ -218,7 +217,7 @@ static rueda_status bind_open_name(const spot *s, int *listener)
     spot_name name;
     spot_stranger met = {0};
     int made;
-    randombytes_buf(random, sizeof random);
+    world_random(random, sizeof random);
     sodium_bin2hex(end, sizeof end, random, sizeof random);
     make_open_name(s, end, &name);
     rueda_status status = bind_name(s, &name, &made);
@@ -228,8 +227,8 @@ static rueda_status bind_open_name(const spot *s, int *listener)
     if (twin < 0)
         return *listener = made, RUEDA_OK;
     status = fail_taken(s, twin, &met);
-    close(twin);
-    close(made);
+    world_close(twin);
+    world_close(made);
     return status;
 }
 

@@ -69,9 +69,9 @@ static bool sleep_until(_Atomic uint32_t *word, uint32_t target, uint64_t deadli
         const uint32_t seen = atomic_load(word);
         if ((int32_t)(seen - target) >= 0)
             return true;
-        if (os_now_ns() > deadline_ns)
+        if (world_now_ns() > deadline_ns)
             return false;
-        os_sleep_on(word, seen, NAP_NS, true);
+        world_sleep_on(word, seen, NAP_NS, true);
     }
 }
 
@@ -80,14 +80,14 @@ void board_give(board *b, board_team team, const board_order *order)
     b->what = *order;
     b->teams[team].wrong = 0;
     atomic_fetch_add(&b->teams[team].order, 1);
-    os_wake(&b->teams[team].order, true);
+    world_wake(&b->teams[team].order, true);
 }
 
 bool board_collect(board *b, board_team team, double timeout_s)
 {
     board_state *t = &b->teams[team];
     const uint32_t all = atomic_load(&t->order) * (uint32_t)b->size;
-    return sleep_until(&t->answers, all, os_now_ns() + (uint64_t)(timeout_s * NS_PER_S));
+    return sleep_until(&t->answers, all, world_now_ns() + (uint64_t)(timeout_s * NS_PER_S));
 }
 
 board_order board_take(board *b, board_team team, uint32_t *seen)
@@ -99,7 +99,7 @@ board_order board_take(board *b, board_team team, uint32_t *seen)
 void board_answer(board *b, board_team team)
 {
     atomic_fetch_add(&b->teams[team].answers, 1);
-    os_wake(&b->teams[team].answers, true);
+    world_wake(&b->teams[team].answers, true);
 }
 
 void board_fail(board *b, board_team team, const char *reason)
@@ -116,9 +116,9 @@ static void spin_until(_Atomic uint32_t *word, uint32_t target)
     for (int spins = 1; (int32_t)(atomic_load_explicit(word, memory_order_acquire) - target) < 0;
          spins++) {
         if (spins % SPINS_MAX == 0)
-            os_yield();
+            world_yield();
         else
-            os_pause();
+            world_pause();
     }
 }
 
@@ -132,10 +132,10 @@ static double serve(_Atomic uint32_t *line, uint32_t start)
 {
     static uint64_t ns[TRIPS];
     for (uint32_t i = 0; i < TRIPS; i++) {
-        const uint64_t begin = os_now_ns();
+        const uint64_t begin = world_now_ns();
         atomic_store_explicit(line, start + 2 * i + 1, memory_order_release);
         spin_until(line, start + 2 * i + 2);
-        ns[i] = os_now_ns() - begin;
+        ns[i] = world_now_ns() - begin;
     }
     qsort(ns + TRIP_WARM, TRIPS - TRIP_WARM, sizeof ns[0], compare_ns);
     const size_t middle = (TRIPS + TRIP_WARM) / 2;
@@ -159,7 +159,7 @@ void board_trip(board *b, board_team team, int rank)
     if (rank == 0) {
         t->trip_us = serve(&t->trip, start);
         atomic_store(&t->gone, game);
-        os_wake(&t->gone, true);
+        world_wake(&t->gone, true);
     } else if (rank == 1) {
         return_serve(&t->trip, start);
     } else {

@@ -8,7 +8,7 @@
 #ifndef RUEDA_CLI_BENCH_BOARD_H
 #define RUEDA_CLI_BENCH_BOARD_H
 
-#include "base/os.h"
+#include "world/world.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -55,7 +55,7 @@ typedef struct board {
     int size;     /* members of each team */
     bool bind;    /* each member keeps to a processor of its own */
     int cpus[BOARD_CPUS];
-    uint64_t started_ns; /* when the ranks were launched, by os_now_ns */
+    uint64_t started_ns; /* when the ranks were launched, by world_now_ns */
     board_order what;
     board_state teams[BOARD_TEAMS];
 } board;

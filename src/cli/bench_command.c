@@ -128,7 +128,7 @@ static int parse_bind(const char *text, bench_options *o)
     o->bind = strcmp(text, "core") == 0;
     if (!o->bind && strcmp(text, "none") != 0)
         return options_complain("bench", "--bind %s is unknown; give core or none", text);
-    o->bind = o->bind && o->ranks <= os_cpu_count();
+    o->bind = o->bind && o->ranks <= world_cpu_count();
     return 0;
 }
 
@@ -323,7 +323,7 @@ static int start_ranks(const bench_options *o, int argc, char **argv)
         command[used++] = argv[i];
     setenv("RUEDA_ALGORITHM", o->algorithm, 1);
     setenv("RUEDA_TRANSPORT", o->transport, 1);
-    b->started_ns = os_now_ns();
+    b->started_ns = world_now_ns();
     const launch_options job = {.command_name = "bench",
                                 .ranks = (int)o->ranks,
                                 .steps = &(launch_step){.command = command},

@@ -86,10 +86,10 @@ static bool run_slice(watched *w, watcher who, int count)
     if (!begin(w, who) || !meet())
         return false;
     for (int i = 0; i < count; i++) {
-        const uint64_t start = os_now_ns();
+        const uint64_t start = world_now_ns();
         if (!run_one(w, "observed"))
             return false;
-        w->slice_us[i] = (float)((double)(os_now_ns() - start) / NS_PER_US);
+        w->slice_us[i] = (float)((double)(world_now_ns() - start) / NS_PER_US);
     }
     const int warm = count / WARM_SHARE;
     samples slice = {0};
@@ -111,12 +111,12 @@ static bool agree(int64_t *number)
 /* Operations that fill a slice. */
 static bool calibrate(watched *w, int64_t *count)
 {
-    const uint64_t start = os_now_ns();
+    const uint64_t start = world_now_ns();
     for (int i = 0; i < 100; i++) {
         if (!run_one(w, "observed"))
             return false;
     }
-    const double fitting = SLICE_NS / ((double)(os_now_ns() - start) / 100);
+    const double fitting = SLICE_NS / ((double)(world_now_ns() - start) / 100);
     *count = fitting < SLICE_MOST ? (int64_t)fitting + 1 : SLICE_MOST;
     return agree(count);
 }
@@ -142,7 +142,7 @@ static bool measure(const bench_options *o, watched *w)
 {
     int64_t count, more = 1;
     bool ok = calibrate(w, &count);
-    const uint64_t start = os_now_ns();
+    const uint64_t start = world_now_ns();
     for (int turn = 0; ok && more; turn++) {
         for (int i = 0; ok && i < WATCHERS; i++)
             ok = run_slice(w, (watcher)((turn + i) % WATCHERS), (int)count);
@@ -150,7 +150,7 @@ static bool measure(const bench_options *o, watched *w)
             const float ratio = (float)(w->slice_median[who] / w->slice_median[NOBODY]);
             samples_add(&w->ratios[who], &ratio, 1);
         }
-        more = (double)(os_now_ns() - start) < o->seconds * NS_PER_S;
+        more = (double)(world_now_ns() - start) < o->seconds * NS_PER_S;
         ok = ok && agree(&more);
     }
     if (ok)

@@ -39,18 +39,6 @@ const char *bench_peer_name(bench_peer peer)
     return peers[peer].name;
 }
 
-/* The path of a file beside our own program. */
-static bool beside(const char *name, char path[PATH_MAX])
-{
-    const ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1);
-    if (length < 0)
-        return false;
-    path[length] = '\0';
-    char *end = strrchr(path, '/') + 1;
-    const size_t room = (size_t)(path + PATH_MAX - end);
-    return (size_t)snprintf(end, room, "%s", name) < room;
-}
-
 /* Looks only whether it is there: an import takes seconds. */
 static bool have_torch(void)
 {
@@ -65,8 +53,8 @@ const char *bench_peer_missing(bench_peer peer)
         return NULL;
     if (peer == PEER_GLOO && !have_torch())
         return peers[peer].missing;
-    return beside(peers[peer].program, path) && access(path, R_OK) == 0 ? NULL
-                                                                        : peers[peer].missing;
+    return child_beside(peers[peer].program, path) && access(path, R_OK) == 0 ? NULL
+                                                                              : peers[peer].missing;
 }
 
 /* Where we are ranks of an mpirun ourselves: what it told us must not reach the other one. */
@@ -105,7 +93,7 @@ bool bench_peer_start(bench_peer_process *p, const bench_options *o, int board_f
     const bench_peer peer = o->against;
     const char *how = o->by_mpirun ? "started" : "blocking"; /* MPI_Iallreduce */
     char path[PATH_MAX], board[64], count[16];
-    beside(peers[peer].program, path);
+    child_beside(peers[peer].program, path);
     /* A launcher closes descriptors that it does not know, so the board goes by its path. */
     snprintf(board, sizeof board, "/proc/%d/fd/%d", (int)getpid(), board_fd);
     snprintf(count, sizeof count, "%d", (int)o->ranks);

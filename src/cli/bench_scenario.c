@@ -68,7 +68,7 @@ void bench_scenario_tell(const bench_options *o, const char *variant, const char
 
 static double us_since(uint64_t start)
 {
-    return (double)(os_now_ns() - start) / NS_PER_US;
+    return (double)(world_now_ns() - start) / NS_PER_US;
 }
 
 static rueda_status sum_of(const char *name, void *data, uint64_t bytes, rueda_request **request)
@@ -86,7 +86,7 @@ static bool behind_round(float *large, float *small, float us[2], int *first)
     rueda_request *requests[2];
     if (rueda_barrier(RUEDA_GLOBAL_SET, NULL) != RUEDA_OK)
         return bench_scenario_fail("barrier");
-    const uint64_t start = os_now_ns();
+    const uint64_t start = world_now_ns();
     if (sum_of("large", large, LARGE_BYTES, &requests[0]) != RUEDA_OK ||
         sum_of("small", small, SMALL_BYTES, &requests[1]) != RUEDA_OK)
         return bench_scenario_fail("submit");
@@ -185,11 +185,11 @@ bool scenario_startup(const bench_options *o, const board *b)
     bench_scenario_tell(o, "first start", "from the launch to the first result",
                         us_since(b->started_ns), "us");
     for (int i = 0; ok && i < STARTS; i++) {
-        uint64_t start = os_now_ns();
+        uint64_t start = world_now_ns();
         ok = rueda_shutdown() == RUEDA_OK;
         us = (float)us_since(start);
         samples_add(&ends, &us, 1);
-        start = os_now_ns();
+        start = world_now_ns();
         ok = ok && rueda_init(NULL) == RUEDA_OK &&
              sum_of("first", &value, sizeof value, NULL) == RUEDA_OK;
         us = (float)us_since(start);

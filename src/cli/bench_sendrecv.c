@@ -35,10 +35,10 @@ static uint64_t turns_of(uint64_t bytes)
 static bool play(int peer, bool first, void *data, uint64_t bytes, samples *times)
 {
     for (uint64_t i = 0; i < turns_of(bytes); i++) {
-        const uint64_t start = os_now_ns();
+        const uint64_t start = world_now_ns();
         if (!pass(first, peer, data, bytes) || !pass(!first, peer, data, bytes))
             return false;
-        const float us = (float)((double)(os_now_ns() - start) / NS_PER_US / 2);
+        const float us = (float)((double)(world_now_ns() - start) / NS_PER_US / 2);
         samples_add(times, &us, 1);
     }
     return true;

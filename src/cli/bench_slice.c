@@ -54,9 +54,9 @@ static bool run_while_busy(slice_engine *e, const board_order *order, float *sam
     board_state *t = &e->board->teams[e->team];
     if (e->rank == 0) {
         board_meet(e->board, e->team, &e->meetings);
-        const uint64_t start = os_now_ns();
+        const uint64_t start = world_now_ns();
         const bool ok = e->run(e, order);
-        *sample = (float)((double)(os_now_ns() - start) / NS_PER_US);
+        *sample = (float)((double)(world_now_ns() - start) / NS_PER_US);
         atomic_store(&t->done, e->meetings);
         return ok;
     }
@@ -76,9 +76,9 @@ static bool run_timed(slice_engine *e, const board_order *order, float *sample)
         nap(order->idle_ms);
         board_meet(e->board, e->team, &e->meetings);
     }
-    const uint64_t start = os_now_ns();
+    const uint64_t start = world_now_ns();
     const bool ok = e->run(e, order);
-    const uint64_t end = os_now_ns();
+    const uint64_t end = world_now_ns();
     if (e->rank == 0)
         *sample = (float)((double)(end - start) / NS_PER_US);
     return ok;

@@ -83,16 +83,16 @@ static bool round_of(crowd *c, variant v, int round, float us[2])
     prepare(c, v, round);
     if (!meet())
         return false;
-    const uint64_t start = os_now_ns();
+    const uint64_t start = world_now_ns();
     if (!run_many(c, v))
         return false;
-    const uint64_t middle = os_now_ns();
+    const uint64_t middle = world_now_ns();
     if (!meet() || !meet())
         return false;
-    const uint64_t again = os_now_ns();
+    const uint64_t again = world_now_ns();
     if (!run_one(c))
         return false;
-    us[1] = (float)((double)(os_now_ns() - again) / NS_PER_US);
+    us[1] = (float)((double)(world_now_ns() - again) / NS_PER_US);
     us[0] = (float)((double)(middle - start) / NS_PER_US);
     return true;
 }
@@ -100,7 +100,7 @@ static bool round_of(crowd *c, variant v, int round, float us[2])
 /* Rank 0's clock decides for all when it is enough. */
 static bool go_on(const bench_options *o, uint64_t start, int round, bool *more)
 {
-    uint8_t flag = (double)(os_now_ns() - start) < o->seconds * NS_PER_S || round <= WARM_ROUNDS;
+    uint8_t flag = (double)(world_now_ns() - start) < o->seconds * NS_PER_S || round <= WARM_ROUNDS;
     const int64_t shape[] = {1};
     const rueda_tensor tensor = RUEDA_TENSOR("go on", &flag, RUEDA_U8, 1, shape);
     if (rueda_broadcast(&tensor, NULL, NULL) != RUEDA_OK)
@@ -112,7 +112,7 @@ static bool go_on(const bench_options *o, uint64_t start, int round, bool *more)
 static bool measure(crowd *c, const bench_options *o, variant v)
 {
     samples many = {0}, one = {0};
-    const uint64_t start = os_now_ns();
+    const uint64_t start = world_now_ns();
     bool more = true, ok = true;
     float us[2];
     for (int round = 0; ok && more; round++) {

@@ -186,7 +186,7 @@ static bool measure_size(leader *l, uint64_t wanted_bytes)
     if (o->against != PEER_NONE) /* nobody else has Adasum: their sum is what it must bear with */
         peer = make_contender(l, o->against == PEER_SUM ? BOARD_OURS : BOARD_PEER,
                               o->op == RUEDA_ADASUM ? RUEDA_SUM : o->op, count);
-    const uint64_t start = os_now_ns();
+    const uint64_t start = world_now_ns();
     double seconds = 0;
     bool ok = true;
     for (int slices = 0; ok && !enough(l, &ours, slices, seconds);) {
@@ -196,7 +196,7 @@ static bool measure_size(leader *l, uint64_t wanted_bytes)
             slices += peer.known;
             ok = run_slice(l, &peer);
         }
-        seconds = (double)(os_now_ns() - start) / NS_PER_S;
+        seconds = (double)(world_now_ns() - start) / NS_PER_S;
         show_progress(l, count * width, seconds);
     }
     clear_progress(l);

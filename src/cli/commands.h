@@ -11,6 +11,7 @@ int submit_command(int argc, char **argv);
 int part_command(int argc, char **argv);
 int bench_command(int argc, char **argv) __attribute__((weak));
 int plan_command(int argc, char **argv) __attribute__((weak));
+int sim_command(int argc, char **argv);
 int timeline_command(int argc, char **argv);
 int doctor_command(int argc, char **argv);
 int version_command(int argc, char **argv);

@@ -7,6 +7,7 @@
 #include "cli/launch/topology.h"
 #include "kernel/kernel.h"
 #include "transport/mpi/load.h"
+#include "world/world.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -57,7 +58,7 @@ static finding check_kernel(void)
 
 static finding check_cores(void)
 {
-    const int cores = os_cpu_count();
+    const int cores = world_cpu_count();
     if (cores == 1)
         return found(NOTE, "ranks take turns: jobs work, but nothing gets faster", "1 core");
     return found(OK, NULL, "%d cores: up to %d ranks run side by side; more work too, taking turns",
@@ -94,7 +95,7 @@ static finding check_shared_memory(void)
 
 static finding check_process_handles(void)
 {
-    const int fd = os_process_open((int)getpid());
+    const int fd = world_process_open((int)getpid());
     if (fd < 0)
         return found(MISSING, "the death of a rank is noticed later, by its closed socket",
                      "no pidfd (Linux 5.3 has it)");

@@ -1,11 +1,11 @@
 /* launcher.c: one loop that carries output, watches the hosts, and ends all ranks together. */
 #include "cli/launcher.h"
 
-#include "base/os.h"
 #include "cli/launch/events.h"
 #include "cli/launch/job.h"
 #include "cli/launch/ssh.h"
 #include "net/net.h"
+#include "world/world.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -53,7 +53,7 @@ static void take_signal(job *j, int signal)
         j->kill_at = 0; /* asked twice */
     job_decide(j);
     job_end(j, signal, EXIT_SIGNAL + signal, "ended by SIG%s", sigabbrev_np(signal));
-    j->give_up_at = os_now_ns() + (LAUNCH_GRACE_S + 1) * NS_PER_S;
+    j->give_up_at = world_now_ns() + (LAUNCH_GRACE_S + 1) * NS_PER_S;
 }
 
 /* ---- The loop --------------------------------------------------------------------------------- */
@@ -89,13 +89,13 @@ static void await(job *j, const sleeper *s, uint64_t now)
 
 static void run_loop(job *j, const sleeper *s)
 {
-    uint64_t now = os_now_ns();
+    uint64_t now = world_now_ns();
     int signal;
     while (!job_is_over(j) && now < j->give_up_at) {
         await(j, s, now);
         while ((signal = loop_next_signal(s->signals)) != 0)
             take_signal(j, signal);
-        now = os_now_ns();
+        now = world_now_ns();
         job_hear(j, now);
         job_check_deadlines(j, now);
     }
@@ -232,7 +232,7 @@ static bool open_input(job *j)
 static bool begin(job *j, sleeper *s)
 {
     const launch_options *options = j->options;
-    j->started_at = os_now_ns();
+    j->started_at = world_now_ns();
     j->start_by = j->started_at + (uint64_t)options->start_timeout_s * NS_PER_S;
     if (options->timeout_ms > 0)
         j->timeout_at = j->started_at + (uint64_t)options->timeout_ms * NS_PER_MS;

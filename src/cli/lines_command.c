@@ -4,11 +4,11 @@
  * Here each line leaves by one write. The command has our standard input, gets our signals, ends with us, and
  * its exit code is ours.
  */
-#include "base/os.h"
 #include "cli/commands.h"
 #include "cli/launch/bytes.h"
 #include "cli/launch/child.h"
 #include "cli/options.h"
+#include "world/world.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -156,7 +156,7 @@ int lines_command(int argc, char **argv)
                          {.from = err[0], .to = STDERR_FILENO}};
     fcntl(out[0], F_SETFL, O_NONBLOCK);
     fcntl(err[0], F_SETFL, O_NONBLOCK);
-    const int command = os_process_open(pid);
+    const int command = world_process_open(pid);
     move_all(streams, command);
     close(command);
     return end_likewise(pid);

@@ -22,6 +22,7 @@ static const command commands[] = {
     {"submit", "hand a job file to Slurm, Kubernetes or Azure ML", submit_command},
     {"bench", "measure a collective, alone or against another engine", bench_command},
     {"plan", "print a collective's plan, or prove it", plan_command},
+    {"sim", "let jobs live and fail in a simulated world", sim_command},
     {"timeline", "check timelines, add them up, put several into one", timeline_command},
     {"doctor", "what is here, what is missing, what that costs; all settings", doctor_command},
     {"version", "print the version", version_command},

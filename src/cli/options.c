@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HELP_COLUMN 26 /* where the explanations of --help start */
+#define HELP_COLUMN 26    /* where the explanations of --help start */
+#define NAME_MAX_BYTES 64 /* of a misspelt option: no name is as long */
 
 int options_complain(const char *command, const char *format, ...)
 {
@@ -53,12 +54,18 @@ static const option *find_option(const command_line *line, const char *word)
     return found != NULL ? found : find_in(line->hidden, line->hidden_count, word);
 }
 
+/* The value of "--name=value" is no part of what was misspelt. Hidden options come last: where both are
+ * as near, help knows the other. */
 static options_result complain_unknown(const command_line *line, const char *command,
                                        const char *word)
 {
-    text_nearest nearest = text_nearest_to(word);
+    char name[NAME_MAX_BYTES];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
+    text_nearest nearest = text_nearest_to(name);
     for (size_t i = 0; i < line->option_count; i++)
         text_nearest_offer(&nearest, line->options[i].name);
+    for (size_t i = 0; i < line->hidden_count; i++)
+        text_nearest_offer(&nearest, line->hidden[i].name);
     if (nearest.best != NULL)
         options_complain(command, "unknown option %s; did you mean %s?", word, nearest.best);
     else

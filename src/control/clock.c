@@ -74,7 +74,7 @@ bool tree_take_time(network *n, const uint8_t *bytes, size_t size, tree_link *fr
     if (size != sizeof m)
         return false;
     memcpy(&m, bytes, sizeof m);
-    const uint64_t now = os_now_ns();
+    const uint64_t now = world_now_ns();
     int64_t offset_ns;
     if (m.root_ns != 0) {
         clock_take(n, m.asked_ns, m.root_ns, now);

@@ -59,7 +59,10 @@ void control_contribute(const control_members *g, uint64_t round)
         return;
     }
     segment_contribution *c = part_of(g, round, g->index);
+    /* its place was last used two rounds ago */
+    RUEDA_ASSERT(atomic_load(&c->round) == (round < CONTROL_FIRST_ROUND + 2 ? 0 : round - 2));
     c->told_ns = segment_time(g->job->segment);
+    world_point();
     atomic_store_explicit(&c->round, round, memory_order_release);
     control_notify(g);
 }
@@ -99,16 +102,18 @@ static void ring_if_asleep(const control *c, uint32_t rank)
     if (sleeping == BELL_AWAKE)
         return;
     atomic_fetch_add(&bell->rings, 1);
+    world_point();
     if (sleeping == BELL_ASLEEP_IN_POLL && c->network != NULL)
         mesh_ring(c->mesh, rank);
     else
-        os_wake(&bell->rings, true);
+        world_wake(&bell->rings, true);
 }
 
 /* The fence orders our change before the look at `sleeping`; the sleeper's announcement has the
  * same fence between `sleeping` and its last look at the memory: one of the two sees the other. */
 void control_notify(const control_members *g)
 {
+    world_point();
     atomic_thread_fence(memory_order_seq_cst);
     for (uint16_t i = 0; i < g->size; i++) {
         if (i != g->index && control_is_local(g->job, g->ranks[i]))
@@ -118,6 +123,7 @@ void control_notify(const control_members *g)
 
 void control_notify_rank(const control *c, uint32_t rank)
 {
+    world_point();
     atomic_thread_fence(memory_order_seq_cst);
     ring_if_asleep(c, rank);
 }
@@ -126,7 +132,8 @@ void control_call(const control *c, uint32_t rank)
 {
     _Atomic uint32_t *work = &segment_rank_at(c->segment, rank)->work;
     atomic_fetch_add(work, 1);
-    os_wake(work, true);
+    world_point();
+    world_wake(work, true);
 }
 
 static void notify_host(const control *c)
@@ -139,7 +146,7 @@ static void notify_host(const control *c)
 
 bool control_shares_core(const control *c)
 {
-    const int32_t core = os_cpu_now() + 1; /* 0: never waited */
+    const int32_t core = world_cpu_now() + 1; /* 0: never waited */
     atomic_store_explicit(&segment_rank_at(c->segment, c->rank)->bell.core, core,
                           memory_order_relaxed);
     for (uint32_t r = 0; r < c->segment->header->ranks; r++) {
@@ -156,6 +163,7 @@ uint32_t control_sleep_announce(const control *c)
 {
     segment_bell *bell = &segment_rank_at(c->segment, c->rank)->bell;
     const uint32_t seen = atomic_load(&bell->rings);
+    world_point();
     atomic_store(&bell->sleeping, c->network == NULL ? BELL_ASLEEP : BELL_ASLEEP_IN_POLL);
     atomic_thread_fence(memory_order_seq_cst);
     return seen;
@@ -166,7 +174,7 @@ void control_sleep(const control *c, uint32_t seen, uint64_t timeout_ns)
     if (c->network != NULL)
         network_sleep(c->network, timeout_ns);
     else
-        os_sleep_on(&segment_rank_at(c->segment, c->rank)->bell.rings, seen, timeout_ns, true);
+        world_sleep_on(&segment_rank_at(c->segment, c->rank)->bell.rings, seen, timeout_ns, true);
 }
 
 void control_sleep_end(const control *c)
@@ -175,12 +183,12 @@ void control_sleep_end(const control *c)
                           memory_order_relaxed);
 }
 
-bool control_pump(const control *c)
+bool control_pump(const control *c, uint64_t now_ns)
 {
     if (c->network == NULL)
         return false;
     const char *why;
-    const bool moved = network_pump(c->network, os_now_ns());
+    const bool moved = network_pump(c->network, now_ns);
     const int lost = mesh_take_lost(c->mesh, &why);
     const segment_abort *heard = network_heard_abort(c->network);
     const rueda_status failed = mesh_failed(c->mesh);
@@ -214,6 +222,7 @@ void control_leave(const control *c)
         network_leave(c->network);
     segment_rank *me = segment_rank_at(c->segment, c->rank);
     me->departure = atomic_fetch_add(&c->segment->header->departures, 1) + 1;
+    world_point();
     atomic_store(&me->state, SEGMENT_LEFT);
     notify_host(c);
 }
@@ -234,6 +243,7 @@ void control_abort(const control *c, rueda_status status, int rank, const char *
     a->status = (uint32_t)status;
     a->rank = rank;
     snprintf(a->text, sizeof a->text, "%s", text);
+    world_point();
     uint32_t nobody = 0;
     if (!atomic_compare_exchange_strong(&c->segment->header->aborted_by, &nobody, c->rank + 1))
         return;

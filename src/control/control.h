@@ -59,8 +59,8 @@ void control_members_close(const control_members *g);
 /* A set's rounds count from here: what another set has left at its place was cleared before. */
 #define CONTROL_FIRST_ROUND UINT64_C(1)
 
-/* Takes in what has come by the network; true: something moved. */
-bool control_pump(const control *c);
+/* Takes in what has come by the network; true: something moved. `now_ns` is not used without one. */
+bool control_pump(const control *c, uint64_t now_ns);
 /* Whether a rank shares our memory. */
 static inline bool control_is_local(const control *c, uint32_t rank)
 {

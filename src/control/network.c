@@ -84,9 +84,9 @@ static bool is_flushed(network *n, bool whole)
 
 void network_flush(network *n, bool whole, uint64_t limit_ns)
 {
-    const uint64_t deadline = os_now_ns() + limit_ns;
-    while (!is_flushed(n, whole) && os_now_ns() < deadline)
-        nanosleep(&(struct timespec){0, FLUSH_POLL_NS}, NULL);
+    const uint64_t deadline = world_now_ns() + limit_ns;
+    while (!is_flushed(n, whole) && world_now_ns() < deadline)
+        world_rest(FLUSH_POLL_NS);
 }
 
 void network_close(network *n)

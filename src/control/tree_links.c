@@ -1,5 +1,6 @@
 /* tree_links.c: the links to control neighbours: made, written to, lost. */
 #include "control/network_parts.h"
+#include "world/sockets.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +63,7 @@ void tree_say(network *n, tree_link *l, const struct iovec *parts, int count)
                                        "out of memory for what rank %u should be told", l->rank));
         if (link != NULL &&
             (skip > 0 || mesh_has_ended(n->mesh))) /* it would wait for the rest, or the end */
-            shutdown(net_link_fd(link), SHUT_RDWR);
+            world_shutdown(net_link_fd(link), SHUT_RDWR);
         return;
     }
     for (int i = 0; i < count; i++) {

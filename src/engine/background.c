@@ -7,8 +7,6 @@
  */
 #include "engine/engine.h"
 
-#include <signal.h>
-
 enum { BACKGROUND_AWAKE, BACKGROUND_NAPPING, BACKGROUND_ASLEEP };
 
 #define NAP_NS 50000
@@ -58,9 +56,10 @@ static uint64_t rest_ns(engine *e, rest_kind kind)
 static void rest(engine *e, rest_kind *kind)
 {
     const uint32_t seen = atomic_load(work_of(e));
+    world_point();
     atomic_store(&e->background_state, *kind == REST_NAP ? BACKGROUND_NAPPING : BACKGROUND_ASLEEP);
     if (!is_needed(e) && !should_answer(e) && atomic_load(&e->stopping) == 0)
-        os_sleep_on(work_of(e), seen, rest_ns(e, *kind), true);
+        world_sleep_on(work_of(e), seen, rest_ns(e, *kind), true);
     atomic_store(&e->background_state, BACKGROUND_AWAKE);
     if (atomic_load(work_of(e)) != seen)
         *kind = REST_NAP;
@@ -90,11 +89,12 @@ static void *background_main(void *argument)
 {
     engine *e = argument;
     rest_kind kind = REST_NAP;
-    os_prefer_short_turns();
+    world_prefer_short_turns();
     while (atomic_load(&e->stopping) == 0) {
         if ((is_needed(e) || should_attend(e, kind)) && drive_try(e)) {
             drive(e, NULL, UINT64_MAX, true);
             atomic_store(&e->driving, 0);
+            world_point();
             engine_tell_waiters(e);
             kind = REST_NAP;
         } else {
@@ -107,14 +107,9 @@ static void *background_main(void *argument)
     return NULL;
 }
 
-/* Signals are the caller's threads' business. */
 rueda_status background_start(engine *e)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    e->has_background = pthread_create(&e->background, NULL, background_main, e) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    e->has_background = world_thread_start(&e->background, background_main, e);
     if (!e->has_background)
         return status_fail(RUEDA_ERR_SYSTEM, "rank %d: cannot start the background thread",
                            e->who.rank);
@@ -128,7 +123,7 @@ void background_stop(engine *e)
     atomic_store(&e->stopping, 1);
     control_call(&e->control, (uint32_t)e->who.rank);
     control_notify_rank(&e->control, (uint32_t)e->who.rank);
-    pthread_join(e->background, NULL);
+    world_thread_join(&e->background);
     e->has_background = false;
     atomic_store(&e->stopping, 0);
 }

@@ -32,6 +32,7 @@ bool drive_try(engine *e)
 void drive_leave(engine *e)
 {
     atomic_store(&e->driving, 0);
+    world_point();
     engine_tell_waiters(e);
     if (atomic_load(&e->outstanding) > 0)
         background_call(e, true);
@@ -70,7 +71,9 @@ static bool must_ask(const engine *e)
 static uint64_t sleep_ns(const engine *e, uint64_t deadline_ns, bool nap)
 {
     const uint64_t longest = e->control.network == NULL ? SLEEP_ALONE_NS : SLEEP_MOST_NS;
-    const uint64_t now = os_now_ns(), most = must_ask(e) ? ASK_NS : nap ? LOOK_AGAIN_NS : longest;
+    const uint64_t now = world_now_ns(), most = must_ask(e) ? ASK_NS
+                                                : nap       ? LOOK_AGAIN_NS
+                                                            : longest;
     if (deadline_ns >= now + most)
         return most;
     return deadline_ns > now ? deadline_ns - now : 0;
@@ -84,14 +87,15 @@ static void sleep_once(engine *e, patience *p, const rueda_request *until, uint6
     p->napped = true;
     atomic_store(&e->napping, nap);
     const uint32_t seen = control_sleep_announce(&e->control);
-    const bool awake = engine_step(e) || has_mail(e) || (until != NULL && request_ended(until)) ||
+    const bool awake = engine_step(e, engine_now(e)) || has_mail(e) ||
+                       (until != NULL && request_ended(until)) ||
                        (background && background_done(e)) || atomic_load(&e->forking) != 0;
     if (!awake) {
         atomic_fetch_add_explicit(&e->counters.sleeps, 1, memory_order_relaxed);
         control_sleep(&e->control, seen, sleep_ns(e, deadline_ns, nap));
     }
     control_sleep_end(&e->control);
-    watch_peers(e, os_now_ns());
+    watch_peers(e, world_now_ns());
 }
 
 /* A kernel may charge a whole turn to a thread that yields, so that whoever never does gets the core for
@@ -99,8 +103,8 @@ static void sleep_once(engine *e, patience *p, const rueda_request *until, uint6
  * it is not tried again until its time has become small. */
 static void yield_once(engine *e, uint64_t now)
 {
-    os_yield();
-    const uint64_t away = os_now_ns() - now;
+    world_yield();
+    const uint64_t away = world_now_ns() - now;
     if (away < DEAR_YIELD_NS)
         return;
     const uint64_t pause = away * PAUSE_AFTER_YIELD;
@@ -121,10 +125,10 @@ static void be_patient(engine *e, patience *p, const rueda_request *until, uint6
                        bool background)
 {
     if (p->polls++ < POLLS_BEFORE_CLOCK && !e->crowded) {
-        os_pause();
+        world_pause();
         return;
     }
-    const uint64_t now = os_now_ns();
+    const uint64_t now = world_now_ns();
     if (p->since_ns == 0) {
         p->since_ns = now;
         p->shares_core = control_shares_core(&e->control);
@@ -136,7 +140,7 @@ static void be_patient(engine *e, patience *p, const rueda_request *until, uint6
     const uint64_t yield = yields ? patient : 0;
     const uint64_t idle = now - p->since_ns;
     if (idle < spin)
-        os_pause();
+        world_pause();
     else if (idle < spin + yield)
         yield_once(e, now);
     else
@@ -150,18 +154,19 @@ void drive(engine *e, const rueda_request *until, uint64_t deadline_ns, bool bac
         if ((until != NULL && request_ended(until)) ||
             atomic_load_explicit(&e->forking, memory_order_relaxed) != 0)
             return;
-        if (engine_step(e)) {
+        if (engine_step(e, engine_now(e))) {
             p = (patience){0};
             if (busy % PASSES_BEFORE_LOOK == 0)
-                watch_peers(e, os_now_ns());
-            if (deadline_ns != UINT64_MAX && os_now_ns() >= deadline_ns)
+                watch_peers(e, world_now_ns());
+            if (deadline_ns != UINT64_MAX && world_now_ns() >= deadline_ns)
                 return;
             continue;
         }
         if (background && background_done(e))
             return;
         be_patient(e, &p, until, deadline_ns, background);
-        if (deadline_ns != UINT64_MAX && p.polls > POLLS_BEFORE_CLOCK && os_now_ns() >= deadline_ns)
+        if (deadline_ns != UINT64_MAX && p.polls > POLLS_BEFORE_CLOCK &&
+            world_now_ns() >= deadline_ns)
             return;
     }
 }
@@ -171,12 +176,13 @@ static void follow(engine *e, const rueda_request *r, uint64_t deadline_ns)
 {
     atomic_fetch_add(&e->sleepers, 1);
     const uint32_t seen = atomic_load(&e->events);
+    world_point();
     /* the driver may sleep, and may be the background thread, which makes room for a waiter */
     control_notify_rank(&e->control, (uint32_t)e->who.rank);
     if (!request_ended(r) && atomic_load(&e->driving) != 0) {
-        const uint64_t now = os_now_ns();
+        const uint64_t now = world_now_ns();
         const uint64_t left = deadline_ns > now ? deadline_ns - now : 0;
-        os_sleep_on(&e->events, seen, left < FOLLOW_MOST_NS ? left : FOLLOW_MOST_NS, false);
+        world_sleep_on(&e->events, seen, left < FOLLOW_MOST_NS ? left : FOLLOW_MOST_NS, false);
     }
     atomic_fetch_sub(&e->sleepers, 1);
 }
@@ -186,7 +192,7 @@ bool engine_wait(engine *e, const rueda_request *r, uint64_t deadline_ns)
     if (request_ended(r))
         return true;
     atomic_fetch_add(&e->waiters, 1);
-    while (!request_ended(r) && (deadline_ns == UINT64_MAX || os_now_ns() < deadline_ns)) {
+    while (!request_ended(r) && (deadline_ns == UINT64_MAX || world_now_ns() < deadline_ns)) {
         if (drive_try(e)) {
             drive(e, r, deadline_ns, false);
             drive_leave(e);
@@ -202,12 +208,12 @@ bool engine_wait(engine *e, const rueda_request *r, uint64_t deadline_ns)
 
 bool engine_before_fork(engine *e)
 {
-    const uint64_t deadline = os_now_ns() + FORK_PATIENCE_NS;
+    const uint64_t deadline = world_now_ns() + FORK_PATIENCE_NS;
     atomic_store(&e->forking, 1);
     bool taken;
-    while (!(taken = take_seat(e)) && os_now_ns() < deadline) {
+    while (!(taken = take_seat(e)) && world_now_ns() < deadline) {
         control_notify_rank(&e->control, (uint32_t)e->who.rank); /* the driver may sleep */
-        os_yield();
+        world_yield();
     }
     return taken;
 }

@@ -87,7 +87,7 @@ static void stop_parts(engine *e, bool whole)
     segment_close(&e->segment);
     heap_leave(e->heap);
     board_close(e->board);
-    pthread_mutex_destroy(&e->sets_lock);
+    world_lock_destroy(&e->sets_lock);
 }
 
 /* What we said and sent must arrive, unless the job is broken anyway. */
@@ -202,7 +202,7 @@ rueda_status engine_start(engine *e, const config *settings, const rueda_init_op
         status = join(e, options);
     if (status != RUEDA_OK)
         return status;
-    pthread_mutex_init(&e->sets_lock, NULL);
+    world_lock_init(&e->sets_lock);
     e->crowded = e->who.crowded;
     status = start_parts(e);
     if (status != RUEDA_OK) {
@@ -231,11 +231,11 @@ bool engine_has_flight(const engine *e)
 /* What all ranks have agreed on is finished: they count on our part of it. */
 static void drain(engine *e)
 {
-    const uint64_t deadline = os_now_ns() + DRAIN_NS;
-    while (engine_has_flight(e) && e->broken == RUEDA_OK && os_now_ns() < deadline) {
-        if (!engine_step(e)) {
-            os_yield();
-            watch_peers(e, os_now_ns());
+    const uint64_t deadline = world_now_ns() + DRAIN_NS;
+    while (engine_has_flight(e) && e->broken == RUEDA_OK && world_now_ns() < deadline) {
+        if (!engine_step(e, engine_now(e))) {
+            world_yield();
+            watch_peers(e, world_now_ns());
         }
     }
 }
@@ -244,7 +244,7 @@ void engine_stop(engine *e)
 {
     background_stop(e);
     while (!drive_try(e))
-        os_yield(); /* another thread is about to leave engine_wait */
+        world_yield(); /* another thread is about to leave engine_wait */
     drain(e);
     const bool whole = e->broken == RUEDA_OK;
     engine_break(e, RUEDA_ERR_SHUTDOWN, "rueda_shutdown was called while the request was pending");
@@ -288,6 +288,7 @@ rueda_status engine_submit(engine *e, process_set *s, entry *const *entries,
     notes_submitted(e, entries, count);
     atomic_fetch_add(&e->outstanding, count);
     const rueda_status status = queue_submit(&s->queue, entries, names, count);
+    world_point();
     if (status != RUEDA_OK)
         atomic_fetch_sub(&e->outstanding, count);
     else
@@ -311,7 +312,7 @@ rueda_status engine_set(engine *e, int32_t id, process_set **set)
     /* first count, then look: a removal does it the other way round */
     count_user(e, id, 1);
     rueda_status status = RUEDA_OK;
-    if (!e->sets[id].exists)
+    if (!e->sets[id].exists || e->sets[id].ending)
         status = status_fail(RUEDA_ERR_ARGUMENT, "process set %d does not exist", id);
     else if (!e->sets[id].member)
         status = status_fail(RUEDA_ERR_STATE, "rank %d is not in process set %d", e->who.rank, id);

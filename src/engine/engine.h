@@ -64,6 +64,7 @@ typedef struct stall_question {
 
 struct process_set {
     _Atomic bool exists; /* written last, by the driver */
+    _Atomic bool ending; /* it is being removed: nobody takes hold of it any more */
     _Atomic bool called; /* it is, or will be at once, in the list of called sets; see busy.c */
     bool member;         /* this rank is in it; the rest is valid only then */
     bool busy;           /* it is in the driver's list of busy sets */
@@ -110,7 +111,7 @@ struct engine {
     uint32_t
         pieces; /* wanted of a tensor, alike on all ranks; few where ranks take turns on a core */
 
-    pthread_mutex_t sets_lock;
+    world_lock sets_lock;
     process_set *sets;         /* SEGMENT_SETS places; a set's number is its place */
     _Atomic int32_t set_limit; /* all sets have smaller numbers: nobody need look further */
     _Atomic uint32_t set_users[SEGMENT_SETS]; /* calls that hold a set, see engine_set */
@@ -127,7 +128,7 @@ struct engine {
     _Atomic uint32_t waiters;  /* threads inside engine_wait */
     _Atomic uint32_t sleepers; /* of those, asleep on `events` */
     _Atomic uint32_t events;   /* changes when requests end or the driver leaves */
-    pthread_t background;
+    world_thread background;
     bool has_background;
     _Atomic uint32_t background_state; /* see background.c */
     _Atomic uint32_t stopping;
@@ -184,12 +185,18 @@ void engine_release_set(engine *e, const process_set *set); /* NULL is allowed *
 
 /* ---- between the files of this folder ---- */
 
+/* The time for a pass. Where there is no network nothing in it depends on time, and the clock costs as much as a
+ * small step. */
+static inline uint64_t engine_now(const engine *e)
+{
+    return e->control.network == NULL ? 0 : world_now_ns();
+}
 bool engine_has_flight(const engine *e); /* some operation is */
 /* So much has been handed over, and whoever handed it over does not wait. */
 void engine_call_driver(engine *e, uint64_t bytes);
 
-/* progress.c: one pass over everything; true: something moved. */
-bool engine_step(engine *e);
+/* progress.c: one pass over everything; true: something moved. It never waits, and reads no clock. */
+bool engine_step(engine *e, uint64_t now);
 void engine_break(engine *e, rueda_status status, const char *text);
 void engine_break_all(engine *e, rueda_status status); /* the sentence is the thread's */
 /* Nothing more can be submitted to the set, and what waits for a decision ends. */

@@ -40,6 +40,7 @@ static bool end_some(engine *e, bool all)
                     continue;
                 }
                 operation_finish(e, operation_remove(list, link), e->broken, e->broken_text);
+                RUEDA_ASSERT(e->lingering > 0);
                 e->lingering--;
             }
         }
@@ -116,7 +117,7 @@ void linger_watch(engine *e, uint64_t now)
     if (e->linger_until_ns == 0)
         e->linger_until_ns = now + HELD_LIMIT_NS;
     for (int r = 0; r < e->who.size; r++) {
-        if (os_process_dead(e->process_fds[r]))
+        if (world_process_dead(e->process_fds[r]))
             control_withdraw(&e->control, (uint32_t)r);
     }
     if (!linger_release(e) && now >= e->linger_until_ns)
@@ -127,8 +128,8 @@ void linger_watch(engine *e, uint64_t now)
  * go of it as ever. */
 void linger_end(engine *e)
 {
-    for (uint64_t now; e->lingering > 0 && e->linger_until_ns != UINT64_MAX; os_yield()) {
-        now = os_now_ns();
+    for (uint64_t now; e->lingering > 0 && e->linger_until_ns != UINT64_MAX; world_yield()) {
+        now = world_now_ns();
         linger_watch(e, now);
     }
     end_some(e, true);

@@ -132,7 +132,7 @@ void notes_submitted(const engine *e, entry *const *entries, size_t count)
 {
     if (!timeline_is_on(&e->timeline))
         return;
-    const uint64_t now = os_now_ns();
+    const uint64_t now = world_now_ns();
     for (size_t i = 0; i < count; i++)
         entries[i]->submitted_ns = now;
 }
@@ -152,7 +152,7 @@ void notes_decided(engine *e, const process_set *s, const negotiation_result *re
     e->decided_ns = 0;
     if (!timeline_is_on(&e->timeline))
         return;
-    e->decided_ns = os_now_ns();
+    e->decided_ns = world_now_ns();
     for (uint32_t i = 0; i < result->count; i++) {
         record *r = result->decided[i];
         if (r->launching != NULL)
@@ -167,7 +167,7 @@ void notes_decided(engine *e, const process_set *s, const negotiation_result *re
 void notes_running(operation *o)
 {
     if (o->decided_ns != 0 && !o->exec.entered)
-        o->began_ns = o->began_ns == 0 ? o->decided_ns : os_now_ns();
+        o->began_ns = o->began_ns == 0 ? o->decided_ns : world_now_ns();
 }
 
 static const char *engine_name(const operation *o)
@@ -181,7 +181,7 @@ void notes_finished(engine *e, const operation *o, rueda_status status)
         return;
     timeline_work w = {.decided_ns = o->decided_ns,
                        .began_ns = o->exec.entered ? o->began_ns : 0,
-                       .ended_ns = os_now_ns(),
+                       .ended_ns = world_now_ns(),
                        .status = status,
                        .engine = engine_name(o),
                        .algorithm = plan_algorithm_name(o->exec.bound.plan->algorithm),
@@ -201,14 +201,14 @@ void notes_finished(engine *e, const operation *o, rueda_status status)
 
 static void tell_waiting(engine *e, process_set *s, uint64_t before)
 {
-    pthread_mutex_lock(&s->queue.lock);
+    world_lock_take(&s->queue.lock);
     for (const record *r = NULL; (r = queue_next(&s->queue, r)) != NULL;) {
         if (!r->waits || r->entry->submitted_ns > before)
             continue;
         const timeline_subject subject = subject_of(e, s, r->entry);
         timeline_waiting(&e->timeline, &subject, r->entry->submitted_ns);
     }
-    pthread_mutex_unlock(&s->queue.lock);
+    world_lock_release(&s->queue.lock);
 }
 
 void notes_waiting(engine *e, uint64_t now)

@@ -38,6 +38,7 @@ void operation_append(operation_list *list, operation *o)
 operation *operation_remove(operation_list *list, operation **link)
 {
     operation *o = *link;
+    RUEDA_ASSERT(o != NULL && list->count > 0);
     *link = o->next;
     if (list->end == &o->next)
         list->end = link;
@@ -50,14 +51,14 @@ static void note_norms(const operation *o)
 {
     if (o->exec.norms == NULL)
         return;
-    pthread_mutex_lock(&o->set->queue.lock);
+    world_lock_take(&o->set->queue.lock);
     for (uint32_t i = 0; i < o->count; i++) {
         if (o->entries[i] == NULL)
             continue;
         const exec_norms *n = &o->exec.norms[i];
         o->entries[i]->record->norms = (record_norms){true, n->combined, n->leaves, n->counted};
     }
-    pthread_mutex_unlock(&o->set->queue.lock);
+    world_lock_release(&o->set->queue.lock);
 }
 
 static void end_entry(process_set *s, entry *ended, rueda_status status, const char *text)

@@ -12,7 +12,7 @@ void engine_tell_waiters(engine *e)
     if (atomic_load(&e->sleepers) == 0)
         return;
     atomic_fetch_add(&e->events, 1);
-    os_wake(&e->events, false);
+    world_wake(&e->events, false);
 }
 
 void engine_end_waiting(engine *e, process_set *s, rueda_status status, const char *text)
@@ -136,6 +136,13 @@ static bool run_operation(engine *e, operation *o, bool *moved)
     }
     if (result != EXEC_DONE)
         return false;
+    /* Who was stopped for long may have been given up meanwhile: what it then reads of others' memory is theirs
+     * again, and no result. They say so before they use it, and LEAVE has ordered our reads before this look. */
+    if (control_is_aborted(&e->control)) {
+        *moved = true;
+        return false;
+    }
+    RUEDA_ASSERT(s->done[o->channel] == o->exec.bound.sequence); /* in the order of their launch */
     s->done[o->channel]++;
     *moved = true;
     return true;
@@ -214,10 +221,12 @@ static bool run_busy_sets(engine *e)
     return moved;
 }
 
-bool engine_step(engine *e)
+bool engine_step(engine *e, uint64_t now)
 {
+    world_point();
+    RUEDA_ASSERT(atomic_load(&e->driving) != 0); /* one thread at a time */
     /* also when all is over here: others may count on us to pass on what they say */
-    bool moved = control_pump(&e->control);
+    bool moved = control_pump(&e->control, now);
     if (e->broken != RUEDA_OK)
         return (e->lingering > 0 && linger_release(e)) || moved;
     if (control_is_aborted(&e->control)) {

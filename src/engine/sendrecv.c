@@ -33,7 +33,7 @@ rueda_status engine_submit_call(engine *e, process_set *s, p2p_call *call, bool 
             "it between all ranks of the job only; give no set, or RUEDA_TRANSPORT=tcp",
             p2p_shown(call), table->name);
     atomic_fetch_add(&e->outstanding, 1);
-    pthread_mutex_lock(&s->queue.lock);
+    world_lock_take(&s->queue.lock);
     if (s->queue.closed != RUEDA_OK)
         status = status_restore(s->queue.closed, s->queue.closed_text);
     else if (find_or_make(s) == NULL)
@@ -41,7 +41,7 @@ rueda_status engine_submit_call(engine *e, process_set *s, p2p_call *call, bool 
                              e->who.rank, p2p_shown(call));
     else
         p2p_submit(s->p2p, call);
-    pthread_mutex_unlock(&s->queue.lock);
+    world_lock_release(&s->queue.lock);
     if (status != RUEDA_OK)
         atomic_fetch_sub(&e->outstanding, 1);
     else
@@ -71,9 +71,9 @@ static bool open_late(void *context, uint32_t set, uint32_t channel, uint64_t ep
     if (s == NULL || channel != segment_message_channel(&e->segment) || !s->exists || !s->member ||
         s->members.epoch != epoch || e->broken != RUEDA_OK)
         return false;
-    pthread_mutex_lock(&s->queue.lock);
+    world_lock_take(&s->queue.lock);
     const bool made = find_or_make(s) != NULL;
-    pthread_mutex_unlock(&s->queue.lock);
+    world_lock_release(&s->queue.lock);
     if (made && p2p_channel(s->p2p) != NULL)
         return false;
     const rueda_status status =

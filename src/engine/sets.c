@@ -175,7 +175,8 @@ static void release(engine *e, process_set *s)
     control_members_close(&s->members);
     free(s->host_of);
     free(s->ranks);
-    s->exists = false; /* apart from the rest: other threads look at it at any time */
+    s->exists = false; /* apart from the rest: other threads look at them at any time */
+    s->ending = false;
     const size_t kept = offsetof(process_set, member);
     memset((char *)s + kept, 0, sizeof *s - kept);
 }
@@ -195,9 +196,9 @@ rueda_status sets_make(engine *e, int32_t id, const int64_t *ranks, uint32_t cou
 
 void sets_unmake(engine *e, int32_t id)
 {
-    pthread_mutex_lock(&e->sets_lock);
+    world_lock_take(&e->sets_lock);
     release(e, &e->sets[id]);
-    pthread_mutex_unlock(&e->sets_lock);
+    world_lock_release(&e->sets_lock);
 }
 
 void sets_trim(engine *e)
@@ -286,21 +287,28 @@ rueda_status sets_begin(engine *e, operation *o)
     return RUEDA_OK;
 }
 
+static bool is_quiet(const engine *e, const process_set *s)
+{
+    /* nobody reads messages any more: what is left of them must not be waited for */
+    if (e->control.mesh != NULL && !mesh_set_sent(e->control.mesh, (uint32_t)(s - e->sets),
+                                                  segment_message_channel(&e->segment)))
+        return false;
+    return s->negotiation.retired && s->flight[LANE_SMALL].count == 0 &&
+           s->flight[LANE_LARGE].count == 0;
+}
+
 /* Not before the set's last round, which all members decide alike, and what the rounds have launched. The
- * barrier alone would not do: it may overtake a contribution, since those take another way. */
+ * barrier alone would not do: it may overtake a contribution, since those take another way. And not as long as
+ * a thread holds the set: what it is about to submit is ended with the set. */
 bool sets_drained(engine *e, operation *o)
 {
     if (o->kind == SIGNATURE_ADD_SET || o->target < 0)
         return true;
     process_set *s = &e->sets[o->target];
-    if (!s->member)
-        return true;
-    const negotiation *n = &s->negotiation;
-    /* nobody reads messages any more: what is left of them must not be waited for */
-    if (e->control.mesh != NULL &&
-        !mesh_set_sent(e->control.mesh, (uint32_t)o->target, segment_message_channel(&e->segment)))
+    if (s->member && !is_quiet(e, s))
         return false;
-    return n->retired && s->flight[LANE_SMALL].count == 0 && s->flight[LANE_LARGE].count == 0;
+    s->ending = true;
+    return atomic_load(&e->set_users[o->target]) == 0;
 }
 
 /* All ranks have completed the removal of the set that was there. The head of one that we were not in was
@@ -324,9 +332,9 @@ void sets_note(engine *e, int32_t id, const int64_t *ranks, uint32_t count)
 {
     e->set_hashes[id] = hash_ranks(ranks, count);
     e->set_count++;
-    pthread_mutex_lock(&e->sets_lock);
+    world_lock_take(&e->sets_lock);
     e->sets[id].exists = true;
-    pthread_mutex_unlock(&e->sets_lock);
+    world_lock_release(&e->sets_lock);
 }
 
 static void complete_addition(engine *e, operation *o)
@@ -340,8 +348,6 @@ static void complete_removal(engine *e, const operation *o)
 {
     process_set *s = &e->sets[o->target];
     s->exists = false;
-    while (atomic_load(&e->set_users[o->target]) > 0)
-        os_yield();     /* a thread is about to submit: what it brings is ended below */
     busy_take_calls(e); /* nobody can call it any more */
     busy_remove(e, s);
     if (s->member)

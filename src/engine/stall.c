@@ -46,7 +46,7 @@ static bool ask(engine *e, process_set *s, bool ends, uint64_t now)
 {
     uint32_t number, count = 0;
     segment_question *question = control_question_draft(&e->control, &number);
-    pthread_mutex_lock(&s->queue.lock);
+    world_lock_take(&s->queue.lock);
     for (record *r = NULL;
          count < SEGMENT_QUESTION_NAMES && (r = queue_next(&s->queue, r)) != NULL;) {
         if (!is_due(e, r, ends, now))
@@ -58,7 +58,7 @@ static bool ask(engine *e, process_set *s, bool ends, uint64_t now)
         r->stall.asked_index = count;
         question->names[count++] = r->hash;
     }
-    pthread_mutex_unlock(&s->queue.lock);
+    world_lock_release(&s->queue.lock);
     if (count == 0)
         return false;
     question->count = count;
@@ -79,7 +79,7 @@ static void leave_to(engine *e, record *r, uint32_t asker)
     if (ours && (uint32_t)e->who.rank < asker)
         return;
     r->stall.asked_number = 0;
-    r->stall.asked_ns = os_now_ns();
+    r->stall.asked_ns = world_now_ns();
 }
 
 /* A rank that has joined lacks nothing. */
@@ -91,7 +91,7 @@ static void give_answer(void *context, const segment_question *q, uint32_t asker
     if (s == NULL || !s->exists || !s->member || s->members.epoch != q->epoch ||
         e->broken != RUEDA_OK)
         return;
-    pthread_mutex_lock(&s->queue.lock);
+    world_lock_take(&s->queue.lock);
     for (uint32_t i = 0; i < q->count && i < SEGMENT_QUESTION_NAMES; i++) {
         record *r = queue_find_hash(&s->queue, q->names[i]);
         if (s->negotiation.join != NULL || (r != NULL && r->entry != NULL))
@@ -99,7 +99,7 @@ static void give_answer(void *context, const segment_question *q, uint32_t asker
         if (r != NULL)
             leave_to(e, r, asker);
     }
-    pthread_mutex_unlock(&s->queue.lock);
+    world_lock_release(&s->queue.lock);
 }
 
 control_answerer stall_answerer(engine *e)
@@ -171,7 +171,7 @@ static uint32_t list_stalled(engine *e, listing *l, uint64_t *oldest)
 {
     process_set *s = e->stall.set;
     uint32_t count = 0, listed = 0;
-    pthread_mutex_lock(&s->queue.lock);
+    world_lock_take(&s->queue.lock);
     for (const record *r = NULL; (r = queue_next(&s->queue, r)) != NULL;) {
         if (!is_stalled(e, s, r))
             continue;
@@ -182,7 +182,7 @@ static uint32_t list_stalled(engine *e, listing *l, uint64_t *oldest)
         list_record(e, s, r, l);
         listed++;
     }
-    pthread_mutex_unlock(&s->queue.lock);
+    world_lock_release(&s->queue.lock);
     if (count > listed)
         ADD(l, "; and %u more", count - listed);
     list_silent(e, s, l);

@@ -1,6 +1,7 @@
 /* watch.c: what a driver looks for when nothing moves: dead peers, silent ones, and peers that
  * left. */
 #include "engine/engine.h"
+#include "world/sockets.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@ rueda_status watch_open(engine *e)
     e->process_fds = malloc((size_t)e->who.size * sizeof *e->process_fds);
     e->silences = calloc((size_t)e->who.size, sizeof *e->silences);
     for (int r = 0; e->process_fds != NULL && r < e->who.size; r++)
-        e->process_fds[r] = OS_PROCESS_UNKNOWN;
+        e->process_fds[r] = WORLD_PROCESS_UNKNOWN;
     if (e->process_fds == NULL || e->silences == NULL)
         return status_fail(RUEDA_ERR_MEMORY, "out of memory in rueda_init");
     if (e->control.network == NULL) /* the control tree has beats of its own */
@@ -24,7 +25,7 @@ rueda_status watch_open(engine *e)
         const bool known = r != e->who.rank && control_is_local(&e->control, (uint32_t)r) &&
                            rank->process_space == space;
         if (known)
-            e->process_fds[r] = os_process_open(rank->pid);
+            e->process_fds[r] = world_process_open(rank->pid);
     }
     return RUEDA_OK;
 }
@@ -33,7 +34,7 @@ void watch_forget(engine *e)
 {
     for (int r = 0; e->process_fds != NULL && r < e->who.size; r++) {
         if (e->process_fds[r] >= 0)
-            close(e->process_fds[r]);
+            world_close(e->process_fds[r]);
     }
 }
 
@@ -71,7 +72,7 @@ static bool has_left(const engine *e, int rank)
 static void look_for_dead(engine *e)
 {
     for (int r = 0; r < e->who.size; r++) {
-        if (has_left(e, r) || !os_process_dead(e->process_fds[r]) || has_left(e, r))
+        if (has_left(e, r) || !world_process_dead(e->process_fds[r]) || has_left(e, r))
             continue;
         lose(e, r, e->control.network == NULL ? RANK_ENDED : RANK_ENDED_OR_CUT_OFF);
         return;
@@ -113,7 +114,7 @@ static bool waits_for_nothing(const process_set *s, const operation *o, uint16_t
  * did before it left is visible by now: take all of that in before judging. */
 static bool is_stuck_on(engine *e, const process_set *s, uint16_t index)
 {
-    while (engine_step(e))
+    while (engine_step(e, engine_now(e)))
         ;
     const negotiation *n = &s->negotiation;
     if (n->waiting > 0 && !n->retired && !control_contributed(&s->members, n->round, index))

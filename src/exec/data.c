@@ -143,7 +143,7 @@ bool exec_is_idle(const exec_op *o, const plan_step *step)
 /* What lies in a slot is read by a peer next: worth a hint where latency is all that counts. */
 static void copy_to_slot(uint8_t *dst, const uint8_t *src, size_t bytes)
 {
-    memcpy(dst, src, bytes);
+    world_copy(dst, src, bytes);
     if (bytes <= SHARE_BYTES)
         os_share(dst, bytes);
 }
@@ -160,7 +160,7 @@ static void copy_part(exec_op *o, const plan_step *step, uint32_t piece, exec_ru
     else if (o->bound.stream && step->dst.buffer == PLAN_OUT)
         o->kernel->copy_stream(dst, src, part.count * o->element);
     else
-        memcpy(dst, src, part.count * o->element);
+        world_copy(dst, src, part.count * o->element);
 }
 
 double *exec_sums(const exec_op *o, uint16_t rank, uint32_t parity, uint32_t tensor)

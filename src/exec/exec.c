@@ -196,6 +196,7 @@ static void set_flag(exec_op *o, uint64_t value)
     if (flag == NULL)
         return;
     atomic_store_explicit(&flag->value, value, memory_order_release);
+    world_point();
     control_notify(o->bound.channel->members);
 }
 
@@ -310,6 +311,7 @@ static rueda_status run_outer_step(exec_op *o, const plan_step *step, bool *bloc
 
 static rueda_status try_outer_step(exec_op *o, const plan_step *step, bool *blocked, bool *moved)
 {
+    world_point();
     if (o->bound.fault != NULL)
         fault_before_step(o->bound.fault, o->executed, o->bound.channel->members->job);
     const rueda_status status = run_outer_step(o, step, blocked);
@@ -352,6 +354,7 @@ static rueda_status run_tick(exec_op *o, uint64_t limit, bool *blocked, bool *mo
         if (has_piece(o, step)) {
             if (o->executed == limit)
                 return RUEDA_OK;
+            world_point();
             if (o->bound.fault != NULL)
                 fault_before_step(o->bound.fault, o->executed, o->bound.channel->members->job);
             const rueda_status status = run_step(o, step, blocked, moved);

@@ -1,10 +1,8 @@
 /* fault.c: reads RUEDA_FAULT and lets it happen. */
 #include "exec/fault.h"
 
-#include <signal.h>
 #include <stddef.h>
 #include <string.h>
-#include <time.h>
 
 #define DAY_MS 86400000
 #define LETTERS_SHOWN 60 /* of what is not understood */
@@ -136,13 +134,6 @@ rueda_status fault_parse(const char *text, fault *f)
     return RUEDA_OK;
 }
 
-static void sleep_ms(uint64_t ms)
-{
-    struct timespec rest = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000};
-    while (nanosleep(&rest, &rest) != 0)
-        ;
-}
-
 void fault_before_step(fault *f, uint64_t step, const control *c)
 {
     if (f->done || step != f->step)
@@ -152,13 +143,13 @@ void fault_before_step(fault *f, uint64_t step, const control *c)
     case FAULT_NONE:
         break;
     case FAULT_KILL:
-        raise(SIGKILL);
+        world_die();
         break;
     case FAULT_STOP:
-        raise(SIGSTOP);
+        world_stop();
         break;
     case FAULT_DELAY:
-        sleep_ms(f->ms);
+        world_rest(f->ms * 1000000);
         break;
     case FAULT_CUT:
         if (c->mesh != NULL)

@@ -41,14 +41,14 @@ void exec_trace_tick(const exec_op *o)
     const plan_phase *phase = &p->phases[o->phase];
     const bool last = o->tick == o->ticks && o->phase + 1 == p->phase_count;
     if (phase->count > 0 && !last)
-        put(o, TRACE_RAN, os_now_ns(), o->phase, o->tick - 1, phase->first,
+        put(o, TRACE_RAN, world_now_ns(), o->phase, o->tick - 1, phase->first,
             phase->first + phase->count - 1);
 }
 
 void exec_trace_end(const exec_op *o)
 {
     const plan *p = o->bound.plan;
-    const uint64_t now = o->traces_ticks ? os_now_ns() : os_now_coarse_ns();
+    const uint64_t now = o->traces_ticks ? world_now_ns() : world_now_coarse_ns();
     const uint32_t last = p->phase_count > 0 ? p->phase_count - 1 : 0;
     put(o, TRACE_ENDS, now, last, o->ticks > 0 ? o->ticks - 1 : 0,
         p->phase_count > 0 ? p->phases[last].first : 0, p->step_count - 1);
@@ -57,5 +57,5 @@ void exec_trace_end(const exec_op *o)
 void exec_trace_stuck(const exec_op *o, bool failed)
 {
     const uint32_t step = exec_next_step(o);
-    put(o, failed ? TRACE_FAILS : TRACE_WAITS, os_now_ns(), o->phase, o->tick, step, step);
+    put(o, failed ? TRACE_FAILS : TRACE_WAITS, world_now_ns(), o->phase, o->tick, step, step);
 }

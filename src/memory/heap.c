@@ -86,29 +86,29 @@ static void close_unneeded(heap *h)
 
 rueda_status heap_open(heap *h, uint64_t bytes, uint32_t rank)
 {
-    pthread_mutex_lock(&h->lock);
+    world_lock_take(&h->lock);
     const rueda_status status = h->base == NULL ? make(h, bytes, rank) : RUEDA_OK;
     h->serves = status == RUEDA_OK;
-    pthread_mutex_unlock(&h->lock);
+    world_lock_release(&h->lock);
     return status;
 }
 
 void heap_leave(heap *h)
 {
-    pthread_mutex_lock(&h->lock);
+    world_lock_take(&h->lock);
     h->serves = false;
     close_unneeded(h);
-    pthread_mutex_unlock(&h->lock);
+    world_lock_release(&h->lock);
 }
 
 void heap_lock(heap *h)
 {
-    pthread_mutex_lock(&h->lock);
+    world_lock_take(&h->lock);
 }
 
 void heap_unlock(heap *h)
 {
-    pthread_mutex_unlock(&h->lock);
+    world_lock_release(&h->lock);
 }
 
 void heap_forget(heap *h)
@@ -162,7 +162,7 @@ rueda_status heap_alloc(heap *h, size_t bytes, void **memory)
         return status_fail(RUEDA_ERR_MEMORY, "rueda_alloc of %zu bytes: RUEDA_HEAP_MAX is %llu",
                            bytes, (unsigned long long)h->bytes);
     const uint64_t rounded = (bytes / OS_CACHE_LINE + 1) * OS_CACHE_LINE;
-    pthread_mutex_lock(&h->lock);
+    world_lock_take(&h->lock);
     rueda_status status = RUEDA_OK;
     uint8_t *start = NULL;
     const size_t index = find_free(h, rounded);
@@ -178,7 +178,7 @@ rueda_status heap_alloc(heap *h, size_t bytes, void **memory)
         split_block(h, index, rounded);
         h->blocks[index].used = true;
     }
-    pthread_mutex_unlock(&h->lock);
+    world_lock_release(&h->lock);
     if (status == RUEDA_OK) {
         os_inherit(start, rounded); /* a forked data loader may look at its parent's tensors */
         *memory = memset(start, 0, rounded);
@@ -208,7 +208,7 @@ static void discard(heap *h, const heap_block *block)
 
 rueda_status heap_free(heap *h, void *memory)
 {
-    pthread_mutex_lock(&h->lock);
+    world_lock_take(&h->lock);
     const uint64_t offset = (uint64_t)((uint8_t *)memory - h->base);
     size_t i = 0;
     while (i < h->count && (h->blocks[i].offset != offset || !h->blocks[i].used))
@@ -224,7 +224,7 @@ rueda_status heap_free(heap *h, void *memory)
             merge_with_next(h, i - 1);
         close_unneeded(h);
     }
-    pthread_mutex_unlock(&h->lock);
+    world_lock_release(&h->lock);
     return status;
 }
 
@@ -254,10 +254,10 @@ static uint64_t next_attached(const heap *h, uint64_t *from, uint64_t end)
 
 static bool is_attached(heap *h, uint64_t offset, uint64_t bytes)
 {
-    pthread_mutex_lock(&h->lock);
+    world_lock_take(&h->lock);
     uint64_t from = offset;
     const bool whole = next_attached(h, &from, offset + bytes) == bytes && from == offset;
-    pthread_mutex_unlock(&h->lock);
+    world_lock_release(&h->lock);
     return whole;
 }
 
@@ -304,11 +304,11 @@ static rueda_status detach_range(heap *h, const heap_range *range)
 rueda_status heap_detach(heap *h, const heap_range *ranges, size_t count)
 {
     rueda_status status = RUEDA_OK;
-    pthread_mutex_lock(&h->lock);
+    world_lock_take(&h->lock);
     for (size_t i = 0; i < count && status == RUEDA_OK; i++) {
         if (ranges[i].bytes > 0)
             status = detach_range(h, &ranges[i]);
     }
-    pthread_mutex_unlock(&h->lock);
+    world_lock_release(&h->lock);
     return status;
 }

@@ -10,9 +10,7 @@
 #ifndef RUEDA_MEMORY_HEAP_H
 #define RUEDA_MEMORY_HEAP_H
 
-#include "base/os.h"
-
-#include <pthread.h>
+#include "world/world.h"
 
 typedef struct heap_block {
     uint64_t offset, bytes;
@@ -25,7 +23,7 @@ typedef struct heap_pages {
 } heap_pages;
 
 typedef struct heap {
-    pthread_mutex_t lock;
+    world_lock lock;
     int fd;
     uint8_t *base;         /* of the mapping; NULL: there is none */
     uint64_t mapped_bytes; /* of the file */
@@ -39,7 +37,7 @@ typedef struct heap {
 
 #define HEAP_NONE                                                                                  \
     {                                                                                              \
-        .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1                                                \
+        .lock = WORLD_LOCK_NEW, .fd = -1                                                           \
     }
 
 /* A job begins: makes a heap of `bytes`, or takes the one that is there, however large it was made. `rank`

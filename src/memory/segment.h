@@ -22,7 +22,7 @@
 #define RUEDA_MEMORY_SEGMENT_H
 
 #include "base/config.h"
-#include "base/os.h"
+#include "world/world.h"
 
 /* Places for process sets: one more than there can be sets, since the place of a set that was just removed
  * rests until all ranks have left it (engine/sets.c). */
@@ -209,7 +209,7 @@ uint8_t *segment_heap_at(const segment *s, uint32_t rank);
 /* The time that a contribution carries; 0 as long as no rank of the host wants it. */
 static inline uint64_t segment_time(const segment *s)
 {
-    return atomic_load_explicit(&s->header->timed, memory_order_relaxed) != 0 ? os_now_ns() : 0;
+    return atomic_load_explicit(&s->header->timed, memory_order_relaxed) != 0 ? world_now_ns() : 0;
 }
 
 /* Bytes for news in a contribution. */

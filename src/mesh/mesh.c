@@ -1,16 +1,16 @@
 /* mesh.c: the poll over all sockets of a rank, its bell and its door. */
 #include "mesh/mesh_parts.h"
+#include "world/sockets.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <time.h>
-#include <unistd.h>
 
 #define EVENTS_AT_ONCE 64
 #define ADMITTED_AT_ONCE 16           /* at the door, before something else gets its turn */
 #define CALLING_NS UINT64_C(10000000) /* the longest sleep while connections are being made */
+/* A stream that broke and that we do not read is looked at so much later. What was sent on it may be lost, and who
+ * waits for it need not see that it broke. By then we know of a rank that has left, or has ended the set. */
+#define UNUSED_NS UINT64_C(1000000000)
 
 /* What an event of the poll is about; from EVENT_NUMBER on, a stream whose number is the rest. */
 enum mesh_event { EVENT_DOOR = 1, EVENT_BELL, EVENT_STREAM, EVENT_NUMBER };
@@ -20,7 +20,7 @@ enum mesh_event { EVENT_DOOR = 1, EVENT_BELL, EVENT_STREAM, EVENT_NUMBER };
 static void watch(mesh *m, int fd, uint32_t events, uint64_t about)
 {
     struct epoll_event event = {.events = events, .data.u64 = about};
-    if (epoll_ctl(m->epoll, EPOLL_CTL_ADD, fd, &event) != 0)
+    if (world_epoll_ctl(m->epoll, EPOLL_CTL_ADD, fd, &event) != 0)
         mesh_fail(m, status_fail_errno(RUEDA_ERR_SYSTEM, "a connection cannot be waited for"));
 }
 
@@ -39,12 +39,12 @@ void mesh_watch(mesh *m, const mesh_stream *s)
 void mesh_watch_again(mesh *m, const mesh_stream *s)
 {
     struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLET, .data.u64 = about(s)};
-    epoll_ctl(m->epoll, EPOLL_CTL_MOD, net_link_fd(s->link), &event);
+    world_epoll_ctl(m->epoll, EPOLL_CTL_MOD, net_link_fd(s->link), &event);
 }
 
 static rueda_status open_poll(mesh *m)
 {
-    m->epoll = epoll_create1(EPOLL_CLOEXEC);
+    m->epoll = world_epoll_create();
     if (m->epoll < 0)
         return status_fail_errno(RUEDA_ERR_SYSTEM, "rank %u: cannot wait for its connections",
                                  m->rank);
@@ -106,7 +106,7 @@ void mesh_close(mesh *m)
         mesh_stream_close(m->streams);
     boot_meeting_close(&m->meeting);
     if (m->epoll >= 0)
-        close(m->epoll);
+        world_close(m->epoll);
     trouble_close(m);
     os_secret_free(m, sizeof *m);
 }
@@ -121,7 +121,7 @@ void mesh_forget(mesh *m)
         net_link_forget(m->trouble.probe);
     net_door_forget(m->meeting.door);
     boot_bells_close(&m->meeting);
-    close(m->epoll);
+    world_close(m->epoll);
 }
 
 /* ---- Moving on ------------------------------------------------------------------------------- */
@@ -154,8 +154,7 @@ static bool answer_door(mesh *m, uint64_t now_ns)
 
 static void still_bell(const mesh *m)
 {
-    uint64_t rings;
-    (void)!read(m->meeting.bells[m->rank], &rings, sizeof rings);
+    world_bell_still(m->meeting.bells[m->rank]);
 }
 
 static bool handle(mesh *m, const struct epoll_event *events, int count, uint64_t now_ns)
@@ -167,6 +166,8 @@ static bool handle(mesh *m, const struct epoll_event *events, int count, uint64_
             moved |= answer_door(m, now_ns);
         else if (what == EVENT_BELL)
             still_bell(m);
+        else if (what == EVENT_STREAM && (events[i].events & (EPOLLERR | EPOLLHUP)) != 0)
+            m->look_ns = now_ns + UNUSED_NS;
         else if (what >= EVENT_NUMBER)
             moved |= m->owner.arrived(m->owner.context, (uint32_t)(what - EVENT_NUMBER));
     }
@@ -192,6 +193,10 @@ static bool pump(mesh *m, const struct epoll_event *events, int count, uint64_t 
         moved |= answer_door(m, now_ns);
     if (count > 0)
         push_records(m);
+    if (m->look_ns != 0 && now_ns >= m->look_ns) {
+        m->look_ns = 0;
+        streams_find_broken(m);
+    }
     trouble_settle(m, now_ns);
     return moved;
 }
@@ -199,7 +204,7 @@ static bool pump(mesh *m, const struct epoll_event *events, int count, uint64_t 
 bool mesh_pump(mesh *m, uint64_t now_ns)
 {
     struct epoll_event events[EVENTS_AT_ONCE];
-    const int count = epoll_wait(m->epoll, events, EVENTS_AT_ONCE, 0);
+    const int count = world_epoll_wait(m->epoll, events, EVENTS_AT_ONCE, 0);
     return pump(m, events, count, now_ns);
 }
 
@@ -208,21 +213,15 @@ uint64_t mesh_sleep(mesh *m, uint64_t timeout_ns)
     struct epoll_event events[EVENTS_AT_ONCE];
     if (m->connecting > 0 && timeout_ns > CALLING_NS)
         timeout_ns = CALLING_NS;
-    const struct timespec limit = {(time_t)(timeout_ns / 1000000000u),
-                                   (long)(timeout_ns % 1000000000u)};
-    int count = epoll_pwait2(m->epoll, events, EVENTS_AT_ONCE, &limit, NULL);
-    if (count < 0 && errno != EINTR)
-        count = epoll_wait(m->epoll, events, EVENTS_AT_ONCE, (int)(timeout_ns / 1000000u) + 1);
-    const uint64_t now = os_now_ns();
+    const int count = world_epoll_wait(m->epoll, events, EVENTS_AT_ONCE, timeout_ns);
+    const uint64_t now = world_now_ns();
     pump(m, events, count, now);
     return now;
 }
 
 void mesh_ring(const mesh *m, uint32_t rank)
 {
-    const uint64_t once = 1;
-    /* one that has no room rings already */
-    (void)!write(m->meeting.bells[rank], &once, sizeof once);
+    world_bell_ring(m->meeting.bells[rank]);
 }
 
 bool mesh_is_local(const mesh *m, uint32_t rank)

@@ -82,7 +82,7 @@ net_link *mesh_stream_link(mesh_stream *s);
 bool mesh_stream_is_open(const mesh_stream *s); /* was made, and may have broken since */
 /* A send or receive failed: unless there is a better reason soon, the peer counts as lost. */
 void mesh_stream_broke(mesh_stream *s);
-/* Whether it is broken, or was never made. */
+/* Whether it is broken, or was never made and nothing is under way. */
 bool mesh_stream_ended(const mesh_stream *s);
 /* Tells a caller that its link has a use. */
 bool mesh_greet(net_link *link);

@@ -46,6 +46,7 @@ struct mesh {
     int epoll;
     mesh_stream *streams;
     uint32_t connecting; /* streams that wait for their link */
+    uint64_t look_ns;    /* when to look for streams that broke while nobody used them; 0: not */
     bool told_no_call;   /* the system refused a call, and the log has it */
     mesh_trouble trouble;
 };
@@ -61,6 +62,8 @@ rueda_status streams_call(const mesh *m, const mesh_purpose *wanted, uint64_t li
 bool streams_progress(mesh *m, uint64_t now_ns);
 bool streams_adopt(mesh *m, net_link *link); /* false: nobody waits for it */
 bool streams_is_connecting(const mesh_stream *s);
+void streams_find_broken(
+    mesh *m); /* data streams that are there, and that the other end has reset */
 
 /* trouble.c */
 void trouble_settle(mesh *m, uint64_t now_ns); /* a suspicion whose time has come */

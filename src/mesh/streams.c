@@ -1,6 +1,7 @@
 /* streams.c: links made when first used. The higher rank calls; the lower one says one byte when it
  * has a use for the link, and closes it when it has none yet: then the caller tries again. */
 #include "mesh/mesh_parts.h"
+#include "world/sockets.h"
 
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -97,7 +98,7 @@ net_link *mesh_stream_link(mesh_stream *s)
     if (s->open)
         return s->broken ? NULL : s->link;
     if (s->first_call_ns == 0 && !s->broken) {
-        s->first_call_ns = os_now_ns();
+        s->first_call_ns = world_now_ns();
         s->mesh->connecting++;
         if (is_caller(s))
             call(s, s->first_call_ns);
@@ -224,18 +225,28 @@ void mesh_stream_broke(mesh_stream *s)
         mesh_suspect(m, s->purpose.peer, m->rank < s->purpose.peer ? SUSPECT_NS : 2 * SUSPECT_NS);
 }
 
+void streams_find_broken(mesh *m)
+{
+    for (mesh_stream *s = m->streams; s != NULL; s = s->next) {
+        if (s->purpose.role == BOOT_DATA && s->open && !s->broken && net_link_is_reset(s->link))
+            mesh_stream_broke(s);
+    }
+}
+
 void mesh_cut(mesh *m, uint32_t rank, mesh_links links)
 {
     for (mesh_stream *s = m->streams; s != NULL; s = s->next) {
         const mesh_links own = s->purpose.role == BOOT_TREE ? MESH_TREE : MESH_DATA;
         if (s->purpose.peer == rank && s->link != NULL && (links == MESH_ALL || links == own))
-            shutdown(net_link_fd(s->link), SHUT_RDWR);
+            world_shutdown(net_link_fd(s->link), SHUT_RDWR);
     }
 }
 
+/* A call of ours that is under way may have been answered, with all that its peer had for us, before that left. */
 bool mesh_stream_ended(const mesh_stream *s)
 {
-    return s->broken || !s->open;
+    const bool calls = is_caller(s) && s->link != NULL;
+    return s->broken || (!s->open && !calls);
 }
 
 bool mesh_set_sent(const mesh *m, uint32_t set, uint32_t channels)
@@ -264,7 +275,7 @@ static bool is_flushed(const mesh_stream *s, bool whole)
 void mesh_connect(mesh *m)
 {
     if (m->connecting > 0)
-        streams_progress(m, os_now_ns());
+        streams_progress(m, world_now_ns());
 }
 
 bool mesh_flushed(const mesh *m, bool whole)

@@ -1,5 +1,6 @@
 /* trouble.c: which rank is lost and why, and what this rank itself lacks. The first reason counts. */
 #include "mesh/mesh_parts.h"
+#include "world/sockets.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,7 +58,7 @@ void mesh_suspect(mesh *m, uint32_t rank, uint64_t wait_ns)
     const mesh_purpose nothing = {.role = BOOT_DATA, .peer = rank, .channel = UINT32_MAX};
     drop_probe(t);
     t->suspect = (int)rank;
-    t->suspect_until_ns = os_now_ns() + wait_ns;
+    t->suspect_until_ns = world_now_ns() + wait_ns;
     if (rank < m->rank)
         (void)streams_call(m, &nothing, PROBE_LIMIT_NS, &t->probe);
 }
@@ -68,7 +69,7 @@ static bool is_there(const net_link *probe)
     struct sockaddr_storage address;
     socklen_t length = sizeof address;
     return probe != NULL &&
-           getpeername(net_link_fd(probe), (struct sockaddr *)&address, &length) == 0;
+           world_getpeername(net_link_fd(probe), (struct sockaddr *)&address, &length) == 0;
 }
 
 void trouble_settle(mesh *m, uint64_t now_ns)

@@ -1,6 +1,8 @@
 /* negotiate.c: the rounds of one process set. */
 #include "negotiate/negotiate.h"
 
+#include "base/hash.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -157,6 +159,21 @@ static entry *end_join(negotiation *n)
     return join;
 }
 
+#ifdef RUEDA_SIMULATED
+/* Invariant: all members decide the same list in the same order. */
+static void witness_decision(const negotiation *n)
+{
+    const control_members *g = n->members;
+    const uint64_t key[] = {g->job->generation, g->set, g->epoch, n->round};
+    uint64_t list = n->decided_count;
+    for (uint32_t i = 0; i < n->decided_count; i++)
+        list = hash_bytes(list, n->decided[i]->name, n->decided[i]->length);
+    world_witness("list of a round", hash_bytes(0, key, sizeof key), list);
+}
+#else
+#define witness_decision(n) ((void)0)
+#endif
+
 static rueda_status finish_round(negotiation *n, negotiation_result *result)
 {
     rueda_status status = read_contributions(n);
@@ -166,6 +183,7 @@ static rueda_status finish_round(negotiation *n, negotiation_result *result)
         status = decide(n);
     if (status != RUEDA_OK)
         return status;
+    witness_decision(n);
     leave_negotiation(n);
     *result = (negotiation_result){n->decided, n->decided_count, end_join(n)};
     n->round++;
@@ -217,7 +235,7 @@ entry *negotiation_abandon(negotiation *n)
 {
     entry *first = NULL, **end = &first;
     queue *q = n->queue;
-    pthread_mutex_lock(&q->lock);
+    world_lock_take(&q->lock);
     for (record *r = NULL; (r = queue_next(q, r)) != NULL;) {
         if (!r->waits)
             continue;
@@ -226,7 +244,7 @@ entry *negotiation_abandon(negotiation *n)
         end = &r->entry->next;
         r->entry->next = NULL;
     }
-    pthread_mutex_unlock(&q->lock);
+    world_lock_release(&q->lock);
     n->to_tell = NULL;
     n->to_tell_end = &n->to_tell;
     n->waiting = 0;

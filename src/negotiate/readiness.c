@@ -12,7 +12,7 @@ static void note(negotiation *n, record *r, uint16_t member, uint64_t told_ns)
         r->ready_ns = calloc(n->members->size, sizeof *r->ready_ns);
     if (r->ready_ns != NULL && r->ready_ns[member] == 0)
         r->ready_ns[member] =
-            told_ns != 0 ? told_ns : os_now_ns(); /* 0: said before we wanted times */
+            told_ns != 0 ? told_ns : world_now_ns(); /* 0: said before we wanted times */
 }
 
 static void note_bits(negotiation *n, uint16_t member)

@@ -3,13 +3,12 @@
  * strangers nor a rush of callers pushes callers out. */
 #include "net/address.h"
 #include "net/link.h"
+#include "world/sockets.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <sodium.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <unistd.h>
 
 #define ACCEPT_BATCH 16                     /* connections accepted by one call */
 #define ACCEPT_PAUSE_NS UINT64_C(100000000) /* without accepting, when descriptors ran out */
@@ -36,6 +35,7 @@ struct net_door {
     bool ran_short;
     bool told[KINDS];
     net_refusals refusals;
+    uint32_t guest_count; /* mostly 0, and asked for in every pass of a driver */
     guest guests[NET_GUESTS];
 };
 
@@ -52,12 +52,12 @@ rueda_status net_door_open(const net_identity *me, int listener, const logger *l
     made->log = *log;
     made->listener = listener;
     made->resume_ns = UINT64_MAX;
-    made->epoll = epoll_create1(EPOLL_CLOEXEC);
+    made->epoll = world_epoll_create();
     struct epoll_event event = {.events = EPOLLIN, .data.u32 = LISTENER};
-    if (made->epoll < 0 || epoll_ctl(made->epoll, EPOLL_CTL_ADD, listener, &event) != 0) {
+    if (made->epoll < 0 || world_epoll_ctl(made->epoll, EPOLL_CTL_ADD, listener, &event) != 0) {
         status_fail_errno(RUEDA_ERR_SYSTEM, "cannot wait for connections");
         if (made->epoll >= 0)
-            close(made->epoll);
+            world_close(made->epoll);
         os_secret_free(made, sizeof *made);
         return RUEDA_ERR_SYSTEM;
     }
@@ -76,14 +76,14 @@ void net_door_set_identity(net_door *door, const net_identity *me)
 /* A listener that cannot be served would stay readable and keep everybody busy. */
 static void pause_accepting(net_door *door, uint64_t resume_ns)
 {
-    epoll_ctl(door->epoll, EPOLL_CTL_DEL, door->listener, NULL);
+    world_epoll_ctl(door->epoll, EPOLL_CTL_DEL, door->listener, NULL);
     door->resume_ns = resume_ns;
 }
 
 static void resume_accepting(net_door *door)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.u32 = LISTENER};
-    if (epoll_ctl(door->epoll, EPOLL_CTL_ADD, door->listener, &event) != 0)
+    if (world_epoll_ctl(door->epoll, EPOLL_CTL_ADD, door->listener, &event) != 0)
         return; /* and try again */
     door->resume_ns = UINT64_MAX;
     door->full = false;
@@ -109,8 +109,9 @@ static void count_refusal(net_door *door, proof_verdict kind, const net_address 
 static net_link *take_out(net_door *door, guest *g)
 {
     net_link *link = g->link;
-    epoll_ctl(door->epoll, EPOLL_CTL_DEL, link->fd, NULL);
+    world_epoll_ctl(door->epoll, EPOLL_CTL_DEL, link->fd, NULL);
     g->link = NULL;
+    door->guest_count--;
     if (door->full)
         resume_accepting(door);
     return link;
@@ -140,7 +141,7 @@ static net_link *attend(net_door *door, guest *g, uint64_t now_ns)
     struct epoll_event event = {.events = writes ? EPOLLOUT : EPOLLIN,
                                 .data.u32 = (uint32_t)(g - door->guests)};
     if (writes != g->writes)
-        epoll_ctl(door->epoll, EPOLL_CTL_MOD, g->link->fd, &event);
+        world_epoll_ctl(door->epoll, EPOLL_CTL_MOD, g->link->fd, &event);
     g->writes = writes;
     return NULL;
 }
@@ -185,13 +186,14 @@ static net_link *seat(net_door *door, guest *g, int fd, const net_address *peer,
     if (g->link == NULL) {
         door->trouble = ENOMEM;
         count_refusal(door, PROOF_CROWDED, peer, "out of memory");
-        close(fd);
+        world_close(fd);
         return NULL;
     }
+    door->guest_count++;
     g->arrival = door->arrivals++;
     g->writes = false;
     struct epoll_event event = {.events = EPOLLIN, .data.u32 = (uint32_t)(g - door->guests)};
-    if (epoll_ctl(door->epoll, EPOLL_CTL_ADD, fd, &event) == 0)
+    if (world_epoll_ctl(door->epoll, EPOLL_CTL_ADD, fd, &event) == 0)
         return attend(door, g, now_ns);
     door->trouble = errno;
     dismiss(door, g, PROOF_CROWDED, "it cannot be waited for");
@@ -221,8 +223,7 @@ static int accept_one(const net_door *door, net_address *peer)
 {
     struct sockaddr_storage system;
     socklen_t bytes = sizeof system;
-    const int fd =
-        accept4(door->listener, (struct sockaddr *)&system, &bytes, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    const int fd = world_accept(door->listener, (struct sockaddr *)&system, &bytes, false);
     *peer = (net_address){.family = 0};
     if (fd >= 0)
         address_from_socket((struct sockaddr *)&system, peer);
@@ -278,7 +279,7 @@ net_link *net_door_progress(net_door *door, uint64_t now_ns)
     net_link *link = expire_guests(door, now_ns);
     if (link != NULL)
         return link;
-    const int count = epoll_wait(door->epoll, events, NET_GUESTS + 1, 0);
+    const int count = world_epoll_wait(door->epoll, events, NET_GUESTS + 1, 0);
     bool knocks = false;
     for (int i = 0; i < count; i++) {
         const uint32_t place = events[i].data.u32;
@@ -301,7 +302,8 @@ int net_door_fd(const net_door *door)
 uint64_t net_door_deadline(const net_door *door)
 {
     uint64_t deadline = door->resume_ns;
-    for (const guest *g = door->guests; g < door->guests + NET_GUESTS; g++) {
+    for (const guest *g = door->guests; door->guest_count > 0 && g < door->guests + NET_GUESTS;
+         g++) {
         if (g->link != NULL && g->link->deadline_ns < deadline)
             deadline = g->link->deadline_ns;
     }
@@ -337,8 +339,8 @@ void net_door_close(net_door *door)
         if (g->link != NULL)
             net_link_close(take_out(door, g));
     }
-    close(door->listener);
-    close(door->epoll);
+    world_close(door->listener);
+    world_close(door->epoll);
     heard_clear(&door->heard);
     os_secret_free(door, sizeof *door);
 }
@@ -349,7 +351,7 @@ void net_door_forget(net_door *door)
         if (g->link != NULL)
             net_link_forget(g->link);
     }
-    close(door->listener);
-    close(door->epoll);
+    world_close(door->listener);
+    world_close(door->epoll);
     door->listener = door->epoll = -1;
 }

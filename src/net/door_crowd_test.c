@@ -51,7 +51,7 @@ static void strangers_cannot_push_out_who_is_proving(void **state)
     (void)state;
     net_link *a = test_call(&caller_id, &at);
     while (net_link_wants_write(a))
-        net_link_progress(a, os_now_ns());
+        net_link_progress(a, world_now_ns());
     until_noticed(start_ns); /* the host has answered, the caller has not read it yet */
     const int count = 4 * NET_GUESTS;
     int *crowd = silent_crowd(count);
@@ -151,7 +151,7 @@ static void keep_calling(int calls)
         char byte;
         if (net_link_call(&caller_id, &purpose, &at, NULL, TEST_LIMIT_NS, &link) != RUEDA_OK)
             _exit(1);
-        while (net_link_progress(link, os_now_ns()) == NET_WAITS) {
+        while (net_link_progress(link, world_now_ns()) == NET_WAITS) {
         }
         if (net_link_state(link) != NET_OPEN)
             _exit(2);
@@ -172,7 +172,7 @@ static void no_caller_is_too_fast(void **state)
         keep_calling(calls);
     int admitted = 0;
     while (admitted < calls) {
-        net_link *link = net_door_progress(door, os_now_ns());
+        net_link *link = net_door_progress(door, world_now_ns());
         admitted += link != NULL;
         net_link_close(link);
         if (link == NULL)

@@ -203,9 +203,9 @@ static void a_late_door_does_not_blame_the_guest(void **state)
     (void)state;
     net_link *a = test_call(&caller_id, &at), *b = NULL;
     while (net_link_wants_write(a))
-        net_link_progress(a, os_now_ns());
+        net_link_progress(a, world_now_ns());
     until_noticed(start_ns);
-    while (net_link_progress(a, os_now_ns()) == NET_WAITS)
+    while (net_link_progress(a, world_now_ns()) == NET_WAITS)
         test_wait(net_link_fd(a), POLLIN, -1, 0);
     test_wait(net_door_fd(door), POLLIN, -1, 0);
     b = net_door_progress(door, start_ns + 2 * NET_GUEST_LIMIT_NS);

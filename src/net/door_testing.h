@@ -21,7 +21,7 @@ static inline int open_door(void **state)
     host_id = test_identity(TEST_HOST, false);
     caller_id = test_identity(TEST_CALLER, false);
     door = test_door(&host_id, 4, &at);
-    start_ns = os_now_ns() + AHEAD_NS;
+    start_ns = world_now_ns() + AHEAD_NS;
     return 0;
 }
 

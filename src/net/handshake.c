@@ -1,5 +1,6 @@
 /* handshake.c: sends and receives the messages of the proof in turn. */
 #include "net/handshake.h"
+#include "world/sockets.h"
 
 #include <errno.h>
 #include <sodium.h>
@@ -9,7 +10,7 @@
 void handshake_call(handshake *h, const net_identity *me, const net_purpose *purpose, bool has_aes)
 {
     *h = (handshake){.me = *me, .purpose = *purpose, .has_aes = has_aes, .verdict = PROOF_GOOD};
-    randombytes_buf(&h->chance, sizeof h->chance);
+    world_random(&h->chance, sizeof h->chance);
     proof_make_hello(me, purpose, has_aes, &h->chance, &h->said);
 }
 
@@ -47,8 +48,9 @@ static handshake_result move(handshake *h, int fd)
     while (h->moved < bytes) {
         uint8_t *at = start + h->moved;
         const size_t rest = bytes - h->moved;
-        const ssize_t moved = handshake_sends(h) ? send(fd, at, rest, MSG_NOSIGNAL | MSG_DONTWAIT)
-                                                 : recv(fd, at, rest, MSG_DONTWAIT);
+        const ssize_t moved = handshake_sends(h)
+                                  ? world_send(fd, at, rest, MSG_NOSIGNAL | MSG_DONTWAIT)
+                                  : world_recv(fd, at, rest, MSG_DONTWAIT);
         if (moved < 0 && errno == EINTR)
             continue;
         if (moved < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
@@ -77,7 +79,7 @@ static proof_verdict judge_hello(handshake *h)
         return verdict;
     if (h->heard != NULL && !heard_note(h->heard, proof_nonce(&h->said)))
         return PROOF_REPEATED;
-    randombytes_buf(&h->chance, sizeof h->chance);
+    world_random(&h->chance, sizeof h->chance);
     proof_make_answer(&h->me, h->has_aes, &h->chance, &h->said);
     return PROOF_GOOD;
 }

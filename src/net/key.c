@@ -15,7 +15,7 @@ void net_key_make(char text[2 * NET_KEY_BYTES + 1])
 {
     uint8_t key[NET_KEY_BYTES];
     (void)!sodium_init(); /* fails only where there are no random bytes, and those end the program */
-    randombytes_buf(key, sizeof key);
+    world_random(key, sizeof key);
     sodium_bin2hex(text, KEY_TEXT + 1, key, sizeof key);
     sodium_memzero(key, sizeof key);
 }
@@ -23,7 +23,7 @@ void net_key_make(char text[2 * NET_KEY_BYTES + 1])
 void net_instance_make(net_identity *me)
 {
     (void)!sodium_init();
-    randombytes_buf(me->instance, sizeof me->instance);
+    world_random(me->instance, sizeof me->instance);
 }
 
 const char *net_key_parse(const char *text, uint8_t key[NET_KEY_BYTES])

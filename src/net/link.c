@@ -1,5 +1,6 @@
 /* link.c: one connection, from the call or the door to its end. */
 #include "net/link.h"
+#include "world/sockets.h"
 
 #include "net/address.h"
 
@@ -14,9 +15,24 @@
 #include <string.h>
 #include <unistd.h>
 
+#define KEEP_ALIVE_IDLE_S 60
+#define KEEP_ALIVE_EVERY_S 60
+#define KEEP_ALIVE_COUNT 60
 #define DISCARD_BYTES (1 << 30) /* more than any receive buffer holds */
 
 /* ---- Beginning ------------------------------------------------------------------------------- */
+
+/* A connection that only the other end knows to be over, since a router or firewall has forgotten it, say, would be
+ * waited on for ever. One that merely gets no answer has time: whether a rank is lost is decided above. */
+static void keep_alive(int fd)
+{
+    const int on = 1, idle = KEEP_ALIVE_IDLE_S, every = KEEP_ALIVE_EVERY_S,
+              count = KEEP_ALIVE_COUNT;
+    world_setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    world_setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+    world_setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof every);
+    world_setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
+}
 
 /* NULL: out of memory, and the descriptor stays the caller's. */
 static net_link *make(int fd, const net_address *peer, uint64_t deadline_ns)
@@ -29,7 +45,8 @@ static net_link *make(int fd, const net_address *peer, uint64_t deadline_ns)
         return NULL;
     }
     const int on = 1;
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    world_setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    keep_alive(fd);
     made->fd = fd;
     made->state = NET_WAITS;
     made->verdict = PROOF_GOOD;
@@ -57,7 +74,7 @@ net_link *link_host(const net_identity *me, heard *all, int fd, const net_addres
 static int open_socket(const net_address *to, const net_address *from)
 {
     const int family = to->family == 4 ? AF_INET : AF_INET6;
-    const int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    const int fd = world_socket(family, false);
     if (fd < 0 || from == NULL)
         return fd;
     const int on = 1;
@@ -66,11 +83,11 @@ static int open_socket(const net_address *to, const net_address *from)
     struct sockaddr_storage system;
     const socklen_t bytes = address_to_socket(&local, &system);
     /* the port is chosen when connecting, then one port serves many destinations */
-    setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
-    if (bind(fd, (struct sockaddr *)&system, bytes) == 0)
+    world_setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
+    if (world_bind(fd, (struct sockaddr *)&system, bytes) == 0)
         return fd;
     const int saved = errno;
-    close(fd);
+    world_close(fd);
     errno = saved;
     return -1;
 }
@@ -114,7 +131,7 @@ static void start_connecting(net_link *link)
     const socklen_t bytes = address_to_socket(&link->peer, &system);
     int result;
     do
-        result = connect(link->fd, (struct sockaddr *)&system, bytes);
+        result = world_connect(link->fd, (struct sockaddr *)&system, bytes);
     while (result != 0 && errno == EINTR);
     if (result != 0 && errno != EINPROGRESS && errno != EALREADY && errno != EISCONN)
         refuse(link, PROOF_GARBAGE, "not reached: %s", strerror(errno));
@@ -131,10 +148,10 @@ rueda_status net_link_call(const net_identity *me, const net_purpose *purpose,
     const int fd = open_socket(to, from);
     if (fd < 0)
         return fail_call(to, from);
-    const uint64_t now = os_now_ns();
+    const uint64_t now = world_now_ns();
     net_link *made = make(fd, to, limit_ns > UINT64_MAX - now ? UINT64_MAX : now + limit_ns);
     if (made == NULL) {
-        close(fd);
+        world_close(fd);
         return status_fail(RUEDA_ERR_MEMORY, "out of memory for a connection");
     }
     made->purpose = *purpose;
@@ -188,7 +205,7 @@ static void expire(net_link *link)
     const handshake *h = link->shake;
     struct sockaddr_storage peer;
     link->met_stranger =
-        getpeername(link->fd, (struct sockaddr *)&peer, &(socklen_t){sizeof peer}) == 0;
+        world_getpeername(link->fd, (struct sockaddr *)&peer, &(socklen_t){sizeof peer}) == 0;
     if (h->turn == TURN_HELLO && !h->is_host)
         refuse(link, PROOF_SLOW, "not reached within the time limit");
     else if (!h->is_host)
@@ -287,7 +304,7 @@ bool net_link_local(const net_link *link, net_address *address)
 {
     struct sockaddr_storage system;
     socklen_t bytes = sizeof system;
-    return getsockname(link->fd, (struct sockaddr *)&system, &bytes) == 0 &&
+    return world_getsockname(link->fd, (struct sockaddr *)&system, &bytes) == 0 &&
            address_from_socket((struct sockaddr *)&system, address);
 }
 
@@ -304,10 +321,10 @@ void net_link_set_buffers(net_link *link, size_t bytes)
     const int size = bytes > INT_MAX ? INT_MAX : (int)bytes;
     int now = 0;
     socklen_t length = sizeof now;
-    setsockopt(link->fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+    world_setsockopt(link->fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
     /* smaller than the window that was promised it would make the kernel drop what arrives */
-    if (getsockopt(link->fd, SOL_SOCKET, SO_RCVBUF, &now, &length) == 0 && now < size)
-        setsockopt(link->fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
+    if (world_getsockopt(link->fd, SOL_SOCKET, SO_RCVBUF, &now, &length) == 0 && now < size)
+        world_setsockopt(link->fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
 }
 
 /* ---- End ------------------------------------------------------------------------------------- */
@@ -319,11 +336,11 @@ static void close_socket(const net_link *link)
 {
     const struct linger reset = {.l_onoff = 1};
     if (link->state == NET_OPEN || link->state == NET_BROKEN)
-        (void)!recv(link->fd, NULL, DISCARD_BYTES, MSG_TRUNC | MSG_DONTWAIT);
+        (void)!world_recv(link->fd, NULL, DISCARD_BYTES, MSG_TRUNC | MSG_DONTWAIT);
     else
-        setsockopt(link->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
-    shutdown(link->fd, SHUT_WR);
-    close(link->fd);
+        world_setsockopt(link->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    world_shutdown(link->fd, SHUT_WR);
+    world_close(link->fd);
 }
 
 void net_link_close(net_link *link)
@@ -340,6 +357,6 @@ void net_link_close(net_link *link)
 void net_link_forget(net_link *link)
 {
     if (link->fd >= 0)
-        close(link->fd);
+        world_close(link->fd);
     link->fd = -1;
 }

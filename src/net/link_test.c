@@ -108,7 +108,7 @@ static void a_port_where_nobody_listens_refuses(void **state)
     assert_ok(net_listen(&at, 0, 0, &fd, &at.port));
     close(fd);
     net_link *link = test_call(&caller_id, &at);
-    while (net_link_progress(link, os_now_ns()) == NET_WAITS)
+    while (net_link_progress(link, world_now_ns()) == NET_WAITS)
         test_wait(net_link_fd(link), test_events(link), -1, 0);
     assert_refused(link, "not reached: Connection refused");
     char byte = 0;
@@ -125,9 +125,9 @@ static void a_silent_host_is_given_up(void **state)
     int fd;
     net_link *link;
     assert_ok(net_listen(&at, 0, 0, &fd, &at.port)); /* the system accepts, nobody answers */
-    const uint64_t before = os_now_ns();
+    const uint64_t before = world_now_ns();
     assert_ok(net_link_call(&caller_id, &purpose, &at, NULL, TEST_LIMIT_NS, &link));
-    const uint64_t after = os_now_ns();
+    const uint64_t after = world_now_ns();
     while (net_link_wants_write(link)) {
         assert_int_equal(net_link_progress(link, before + TEST_LIMIT_NS - 1), NET_WAITS);
         test_wait(net_link_fd(link), test_events(link), -1, 0);
@@ -159,13 +159,13 @@ static void assert_false_host(const void *bytes, size_t count, const char *why)
     assert_true(fd >= 0);
     uint8_t hello[PROOF_HELLO];
     while (net_link_wants_write(link)) {
-        assert_int_equal(net_link_progress(link, os_now_ns()), NET_WAITS);
+        assert_int_equal(net_link_progress(link, world_now_ns()), NET_WAITS);
         test_wait(net_link_fd(link), POLLOUT, -1, 0);
     }
     assert_int_equal(recv(fd, hello, sizeof hello, MSG_WAITALL), sizeof hello);
     assert_int_equal(send(fd, bytes != NULL ? bytes : hello, count, 0), count);
     shutdown(fd, SHUT_WR);
-    while (net_link_progress(link, os_now_ns()) == NET_WAITS)
+    while (net_link_progress(link, world_now_ns()) == NET_WAITS)
         test_wait(net_link_fd(link), POLLIN, -1, 0);
     assert_refused(link, why);
     /* and it was told nothing more */
@@ -316,10 +316,10 @@ static bool survives(int direction, uint64_t victim)
                                {p.host, POLLIN, 0},
                                {b != NULL ? net_link_fd(b) : net_door_fd(door), POLLIN, 0}};
         poll(fds, 4, 1);
-        net_link_progress(a, os_now_ns());
+        net_link_progress(a, world_now_ns());
         carry(&p, 0);
         if (b == NULL)
-            b = net_door_progress(door, os_now_ns());
+            b = net_door_progress(door, world_now_ns());
         carry(&p, 1);
         talk(a, b, &sent[0], &received[0]);
         talk(b, net_link_state(a) == NET_OPEN ? a : NULL, &sent[1], &received[1]);

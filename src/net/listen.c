@@ -1,5 +1,6 @@
 /* listen.c: a listening socket on the first free port of a range. */
 #include "net/address.h"
+#include "world/sockets.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -13,18 +14,18 @@ static int listen_at(const net_address *where, uint16_t port)
     at.port = port;
     struct sockaddr_storage system;
     const socklen_t bytes = address_to_socket(&at, &system);
-    const int fd = socket(system.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    const int fd = world_socket(system.ss_family, false);
     if (fd < 0)
         return -1;
     const int on = 1, off = 0;
     /* what an ended job left in TIME_WAIT is no hindrance */
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    world_setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (system.ss_family == AF_INET6)
-        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-    if (bind(fd, (struct sockaddr *)&system, bytes) == 0 && listen(fd, SOMAXCONN) == 0)
+        world_setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    if (world_bind(fd, (struct sockaddr *)&system, bytes) == 0 && world_listen(fd) == 0)
         return fd;
     const int saved = errno;
-    close(fd);
+    world_close(fd);
     errno = saved;
     return -1;
 }
@@ -70,7 +71,7 @@ rueda_status net_listen(const net_address *where, uint16_t first, uint16_t last,
     struct sockaddr_storage system;
     socklen_t bytes = sizeof system;
     net_address bound;
-    getsockname(made, (struct sockaddr *)&system, &bytes);
+    world_getsockname(made, (struct sockaddr *)&system, &bytes);
     address_from_socket((struct sockaddr *)&system, &bound);
     *fd = made;
     *port = bound.port;

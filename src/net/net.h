@@ -18,9 +18,9 @@
 #ifndef RUEDA_NET_H
 #define RUEDA_NET_H
 
-#include "base/os.h"
 #include "base/status.h"
 #include "observe/log.h"
+#include "world/world.h"
 
 #include <stddef.h>
 #include <sys/types.h>
@@ -105,7 +105,7 @@ typedef enum net_state {
 typedef struct net_link net_link;
 
 /* Starts a connection; `from` is the local address to use (its port does not count), or NULL. It is
- * refused by itself after `limit_ns`, by the clock of os_now_ns. An unreachable address is not an
+ * refused by itself after `limit_ns`, by the clock of world_now_ns. An unreachable address is not an
  * error here: the link is refused. ERR_SYSTEM, ERR_MEMORY: nothing was started. The caller's link is
  * open as soon as it has sent its part of the proof; a host that then has no use for it closes it. */
 rueda_status net_link_call(const net_identity *me, const net_purpose *purpose,
@@ -140,6 +140,9 @@ ssize_t net_link_receive(net_link *link, void *to, size_t bytes);
 /* Whether all that was sent has been acknowledged by the other host: closing loses nothing. Moves
  * sealed records that still wait in the link on. A broken link has nothing to wait for: true. */
 bool net_link_flushed(net_link *link);
+/* Whether the connection is over in both directions, as far as the system knows, which a link that nobody reads does
+ * not tell otherwise. */
+bool net_link_is_reset(const net_link *link);
 
 /* Sizes of the socket's buffers from now on; 0: leaves the system's choice. The one for receiving only
  * grows. */

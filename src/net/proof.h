@@ -18,7 +18,7 @@
 
 #include "net/net.h"
 
-#define PROOF_VERSION 5 /* of the three messages and of what follows them on the wire */
+#define PROOF_VERSION 6 /* of the three messages and of what follows them on the wire */
 #define PROOF_NONCE 32
 #define PROOF_MAC 32
 #define PROOF_PUBLIC 32 /* of X25519 */

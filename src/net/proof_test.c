@@ -61,7 +61,7 @@ static void the_layout_of_the_wire_is_fixed(void **state)
     uint8_t public[32];
     assert_int_equal(sizeof t.said, 192 + 112 + 32);
     assert_memory_equal(hello, "rueda-h\n", 8);
-    assert_int_equal(bytes_get32(hello + 8), 5);
+    assert_int_equal(bytes_get32(hello + 8), 6);
     assert_int_equal(bytes_get32(hello + 12), 3); /* encrypt, AES */
     uint8_t job[32], name[3 + 16] = "job";        /* and no instance yet */
     crypto_generichash(job, sizeof job, name, sizeof name, NULL, 0);
@@ -79,7 +79,7 @@ static void the_layout_of_the_wire_is_fixed(void **state)
     assert_memory_equal(hello + 128, public, 32);
     assert_mac(&t, "rueda hello", 160);
     assert_memory_equal(answer, "rueda-a\n", 8);
-    assert_int_equal(bytes_get32(answer + 8), 5);
+    assert_int_equal(bytes_get32(answer + 8), 6);
     assert_int_equal(bytes_get32(answer + 12), PROOF_AES256GCM);
     assert_memory_equal(answer + 16, chance_b.nonce, 32);
     crypto_scalarmult_base(public, chance_b.secret);

@@ -6,6 +6,7 @@
  * is right; one that has not come whole by the end of the call waits here.
  */
 #include "net/seal.h"
+#include "world/sockets.h"
 
 #include "net/record.h"
 
@@ -97,7 +98,7 @@ static ssize_t give(int fd, struct iovec *parts, size_t count, int flags)
 {
     const struct msghdr message = {.msg_iov = parts, .msg_iovlen = count};
     for (;;) {
-        const ssize_t sent = sendmsg(fd, &message, flags | MSG_NOSIGNAL | MSG_DONTWAIT);
+        const ssize_t sent = world_sendmsg(fd, &message, flags | MSG_NOSIGNAL | MSG_DONTWAIT);
         if (sent >= 0)
             return sent;
         if (errno == EAGAIN || errno == EWOULDBLOCK)
@@ -207,7 +208,7 @@ static int fetch(arrival *a, int fd, uint8_t *to, bool *ended)
     struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
     ssize_t got;
     do
-        got = recvmsg(fd, &message, MSG_DONTWAIT);
+        got = world_recvmsg(fd, &message, MSG_DONTWAIT);
     while (got < 0 && errno == EINTR);
     if (got > 0) {
         const size_t content = (size_t)got < parts[0].iov_len ? (size_t)got : parts[0].iov_len;

@@ -1,15 +1,12 @@
 /* stream.c: the bytes of an open link: by its seal, or, where there is no key, one system call on the
  * caller's own memory. */
 #include "net/link.h"
+#include "world/sockets.h"
 
 #include <errno.h>
 #include <limits.h>
-#include <linux/sockios.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
 
 static ssize_t break_link(net_link *link, const char *why)
 {
@@ -49,7 +46,7 @@ ssize_t net_link_send(net_link *link, const struct iovec *parts, int count)
     }
     const struct msghdr message = {.msg_iov = (struct iovec *)parts, .msg_iovlen = (size_t)count};
     for (;;) {
-        const ssize_t sent = sendmsg(link->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+        const ssize_t sent = world_sendmsg(link->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (sent >= 0)
             return sent;
         if (errno == EAGAIN || errno == EWOULDBLOCK)
@@ -62,7 +59,7 @@ ssize_t net_link_send(net_link *link, const struct iovec *parts, int count)
 static ssize_t receive_plain(net_link *link, void *to, size_t bytes, bool *ended)
 {
     for (;;) {
-        const ssize_t received = recv(link->fd, to, bytes, MSG_DONTWAIT);
+        const ssize_t received = world_recv(link->fd, to, bytes, MSG_DONTWAIT);
         *ended = received == 0;
         if (received >= 0)
             return received;
@@ -103,17 +100,21 @@ ssize_t net_link_receive(net_link *link, void *to, size_t bytes)
     return received < 0 ? fail_link(link) : break_link(link, "the other end closed it");
 }
 
+bool net_link_is_reset(const net_link *link)
+{
+    struct pollfd p = {link->fd, 0, 0};
+    return world_poll(&p, 1, 0) == 1 && (p.revents & (POLLERR | POLLHUP)) != 0;
+}
+
 bool net_link_flushed(net_link *link)
 {
-    int waiting = 0;
     link_push(link);
     if (link->state != NET_OPEN)
         return true;
     if (link->seal != NULL && seal_waits(link->seal))
         return false;
-    if (ioctl(link->fd, SIOCOUTQ, &waiting) != 0 || waiting == 0)
+    if (world_unsent(link->fd) <= 0)
         return true;
     /* what a connection that was reset did not get counts as waiting for ever */
-    struct pollfd p = {link->fd, 0, 0};
-    return poll(&p, 1, 0) == 1 && (p.revents & (POLLERR | POLLHUP)) != 0;
+    return net_link_is_reset(link);
 }

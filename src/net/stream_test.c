@@ -262,7 +262,7 @@ static void assert_last_words(net_link *link, const char *text, const char *why)
     assert_int_equal(net_link_receive(link, got, 1), -1);
     assert_int_equal(net_link_send(link, &(struct iovec){got, 1}, 1), -1);
     assert_true(net_link_flushed(link));
-    assert_int_equal(net_link_progress(link, os_now_ns()), NET_BROKEN);
+    assert_int_equal(net_link_progress(link, world_now_ns()), NET_BROKEN);
 }
 
 static void close_after_last_words(pair *p)

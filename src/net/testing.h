@@ -111,9 +111,9 @@ static inline net_link *test_meet(net_door *door, net_link *caller)
 {
     net_link *host = NULL;
     for (;;) {
-        const net_state state = net_link_progress(caller, os_now_ns());
+        const net_state state = net_link_progress(caller, world_now_ns());
         if (host == NULL)
-            host = net_door_progress(door, os_now_ns());
+            host = net_door_progress(door, world_now_ns());
         if (state == NET_REFUSED || (state == NET_OPEN && host != NULL))
             return host;
         test_wait(net_link_fd(caller), state == NET_OPEN ? 0 : test_events(caller),

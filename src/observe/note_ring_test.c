@@ -1,6 +1,7 @@
 /* note_ring_test.c: notes come out whole, in order, and none twice; also between two threads.
  * ctest: threads */
 #include "observe/note_ring.h"
+#include "world/world.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -106,7 +107,7 @@ static void *put_many(void *argument)
         if (put(argument, i))
             i++;
         else
-            os_yield();
+            world_yield();
     }
     return NULL;
 }
@@ -122,7 +123,7 @@ static void two_threads_share_a_ring(void **state)
         if (take(&r, out))
             out++;
         else
-            os_yield();
+            world_yield();
     }
     pthread_join(writer, NULL);
     assert_null(note_ring_peek(&r));

@@ -4,6 +4,8 @@
 #include <signal.h>
 #include <string.h>
 
+#define TURN_NS UINT64_C(100000000) /* then look again */
+
 /* ---- The writer ------------------------------------------------------------------------------ */
 
 /* A time that was written by our own clock could stand hours away from those of the others. */
@@ -31,7 +33,7 @@ static void tell_dropped(timeline *t)
     const uint64_t dropped = atomic_load(&t->dropped);
     if (dropped == t->told_dropped)
         return;
-    timeline_text_add_dropped(&t->text, dropped - t->told_dropped, os_now_ns());
+    timeline_text_add_dropped(&t->text, dropped - t->told_dropped, world_now_ns());
     t->told_dropped = dropped;
 }
 
@@ -62,7 +64,7 @@ static void flush(timeline *t, bool last)
 
 static void finish(timeline *t)
 {
-    timeline_text_close(&t->text, os_now_ns());
+    timeline_text_close(&t->text, world_now_ns());
     flush(t, true);
     timeline_file_finish(&t->file);
 }
@@ -70,20 +72,20 @@ static void finish(timeline *t)
 static void *writer_main(void *argument)
 {
     timeline *t = argument;
-    uint64_t flush_at = os_now_ns() + TIMELINE_FLUSH_NS;
-    os_lower_priority();
+    uint64_t flush_at = world_now_ns() + TIMELINE_FLUSH_NS;
+    world_lower_priority();
     for (;;) {
         const uint32_t seen = atomic_load(&t->wake);
         const bool last = atomic_load(&t->stopping) != 0;
         drain(t, last);
         if (last)
             break;
-        const uint64_t now = os_now_ns();
+        const uint64_t now = world_now_ns();
         if (now >= flush_at) {
             flush(t, false);
             flush_at = now + TIMELINE_FLUSH_NS * (uint64_t)t->writers;
         } else {
-            os_sleep_on(&t->wake, seen, flush_at - now, false);
+            world_sleep_on(&t->wake, seen, flush_at - now, false);
         }
     }
     finish(t);
@@ -97,30 +99,23 @@ void timeline_init(timeline *t, int rank, const logger *log)
     memset(t, 0, sizeof *t);
     t->rank = rank;
     t->log = log;
-    pthread_mutex_init(&t->lock, NULL);
 }
 
 void timeline_fini(timeline *t)
 {
     timeline_stop(t);
     note_ring_fini(&t->ring);
-    pthread_mutex_destroy(&t->lock);
 }
 
-/* Signals are the caller's threads' business. */
 static rueda_status start_writer(timeline *t)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     atomic_store(&t->stopping, 0);
-    t->running = pthread_create(&t->writer, NULL, writer_main, t) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    t->running = world_thread_start(&t->writer, writer_main, t);
     return t->running ? RUEDA_OK
                       : status_fail(RUEDA_ERR_SYSTEM, "cannot start a thread for the timeline");
 }
 
-static rueda_status start_locked(timeline *t, const timeline_options *options)
+static rueda_status start_in_turn(timeline *t, const timeline_options *options)
 {
     if (t->running)
         return status_fail(RUEDA_ERR_STATE,
@@ -133,7 +128,7 @@ static rueda_status start_locked(timeline *t, const timeline_options *options)
     if (status == RUEDA_OK && t->ring.memory == NULL)
         status = note_ring_init(&t->ring, TIMELINE_RING_BYTES);
     if (status == RUEDA_OK)
-        status = timeline_text_init(&t->text, t->rank, os_now_ns());
+        status = timeline_text_init(&t->text, t->rank, world_now_ns());
     if (status != RUEDA_OK)
         return status;
     atomic_store(&t->dropped, 0);
@@ -148,25 +143,41 @@ static rueda_status start_locked(timeline *t, const timeline_options *options)
     return status;
 }
 
+/* One thread starts or stops it at a time. Not a lock: who stops it waits for the writer, and for its file. */
+static void take_turn(timeline *t)
+{
+    uint32_t nobody = 0;
+    while (!atomic_compare_exchange_strong(&t->changing, &nobody, 1)) {
+        world_sleep_on(&t->changing, 1, TURN_NS, false);
+        nobody = 0;
+    }
+}
+
+static void end_turn(timeline *t)
+{
+    atomic_store(&t->changing, 0);
+    world_wake(&t->changing, false);
+}
+
 rueda_status timeline_start(timeline *t, const timeline_options *options)
 {
-    pthread_mutex_lock(&t->lock);
-    const rueda_status status = start_locked(t, options);
+    take_turn(t);
+    const rueda_status status = start_in_turn(t, options);
     if (status == RUEDA_OK)
         atomic_store_explicit(&t->on, true, memory_order_release);
-    pthread_mutex_unlock(&t->lock);
+    end_turn(t);
     return status;
 }
 
-static rueda_status stop_locked(timeline *t)
+static rueda_status stop_in_turn(timeline *t)
 {
     if (!t->running)
         return RUEDA_OK;
     atomic_store(&t->on, false);
     atomic_store(&t->stopping, 1);
     atomic_fetch_add(&t->wake, 1);
-    os_wake(&t->wake, false);
-    pthread_join(t->writer, NULL);
+    world_wake(&t->wake, false);
+    world_thread_join(&t->writer);
     t->running = false;
     timeline_text_fini(&t->text);
     if (!can_tell_times(t))
@@ -187,9 +198,9 @@ static rueda_status stop_locked(timeline *t)
 
 rueda_status timeline_stop(timeline *t)
 {
-    pthread_mutex_lock(&t->lock);
-    const rueda_status status = stop_locked(t);
-    pthread_mutex_unlock(&t->lock);
+    take_turn(t);
+    const rueda_status status = stop_in_turn(t);
+    end_turn(t);
     return status;
 }
 
@@ -232,7 +243,7 @@ static void publish(timeline *t, const timeline_note *note)
     if (!note_ring_publish(&t->ring, &note->head))
         return;
     atomic_fetch_add(&t->wake, 1);
-    os_wake(&t->wake, false);
+    world_wake(&t->wake, false);
 }
 
 void timeline_waiting(timeline *t, const timeline_subject *s, uint64_t submitted_ns)
@@ -241,7 +252,7 @@ void timeline_waiting(timeline *t, const timeline_subject *s, uint64_t submitted
     if (note == NULL)
         return;
     note->submitted_ns = submitted_ns;
-    note->decided_ns = os_now_ns();
+    note->decided_ns = world_now_ns();
     publish(t, note);
 }
 
@@ -298,6 +309,6 @@ void timeline_round(timeline *t, int32_t set, uint64_t round)
     if (note == NULL)
         return;
     note->number = round;
-    note->decided_ns = os_now_ns();
+    note->decided_ns = world_now_ns();
     publish(t, note);
 }

@@ -15,8 +15,7 @@
 #include "observe/note_ring.h"
 #include "observe/timeline_file.h"
 #include "observe/timeline_text.h"
-
-#include <pthread.h>
+#include "world/world.h"
 
 #define TIMELINE_RING_BYTES (4 << 20)  /* notes that the writer has not seen yet */
 #define TIMELINE_TEXT_BYTES (32 << 20) /* events not yet in the file */
@@ -34,9 +33,10 @@ typedef struct timeline {
     const logger *log;
     note_ring ring; /* stays after the first start: the driver may still be in it after a stop */
 
-    pthread_mutex_t lock; /* of what follows: start and stop */
+    _Atomic uint32_t
+        changing; /* 1: a thread starts or stops it, and nobody else uses what follows */
     bool running;
-    pthread_t writer;
+    world_thread writer;
     int writers;
     bool await_offset;
     _Atomic uint32_t stopping, wake; /* the writer sleeps on `wake` */

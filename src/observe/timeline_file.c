@@ -2,6 +2,7 @@
 #include "observe/timeline_file.h"
 
 #include "base/os.h"
+#include "world/world.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +18,7 @@
 #define CLOSING_BYTES (sizeof CLOSING - 1)
 #define BETWEEN ",\n"
 #define FILE_MODE 0666 /* less the umask */
-#define LOOK_EVERY_US 1000
+#define LOOK_EVERY_NS 1000000
 #define COPY_BYTES 65536
 
 rueda_status timeline_file_init(timeline_file *f, const char *path, const char *first,
@@ -72,7 +73,7 @@ static bool read_at(int fd, char *bytes, size_t count, uint64_t offset)
 rueda_status timeline_file_create(timeline_file *f)
 {
     char start[512], made[sizeof f->part + 16];
-    snprintf(made, sizeof made, "%s.%d", f->part, (int)getpid());
+    snprintf(made, sizeof made, "%s.%d", f->part, world_process());
     const int length = snprintf(start, sizeof start, OPENING "%s" CLOSING, f->first);
     const int fd = open(made, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, FILE_MODE);
     if (fd < 0)
@@ -123,7 +124,7 @@ static void unlock(int fd)
  * waits has nothing open: it would count as a reader. */
 static rueda_status lock_front(timeline_file *f, int *front)
 {
-    const uint64_t deadline_ns = os_now_ns() + TIMELINE_LOCK_NS;
+    const uint64_t deadline_ns = world_now_ns() + TIMELINE_LOCK_NS;
     do {
         const int fd = open(f->path, O_RDWR | O_CLOEXEC);
         if (fd < 0 && errno == ENOENT && timeline_file_create(f) == RUEDA_OK)
@@ -140,8 +141,8 @@ static rueda_status lock_front(timeline_file *f, int *front)
         close(fd);
         if (!taken)
             return status_fail(RUEDA_ERR_SYSTEM, "cannot lock the timeline %.300s", f->path);
-        usleep(LOOK_EVERY_US);
-    } while (os_now_ns() < deadline_ns);
+        world_rest(LOOK_EVERY_NS);
+    } while (world_now_ns() < deadline_ns);
     return status_fail(RUEDA_ERR_TIMEOUT, "another process keeps the timeline %.300s locked",
                        f->path);
 }

@@ -25,12 +25,12 @@ static timeline_options options_for(const char *path)
 
 static void tell(timeline *t, const char *name)
 {
-    const uint64_t now = os_now_ns(), ready[] = {now, 0, now};
+    const uint64_t now = world_now_ns(), ready[] = {now, 0, now};
     const uint16_t ranks[] = {0, 4, 9};
     const timeline_subject s = {name, (uint32_t)strlen(name), 0, "ALLREDUCE"};
     const timeline_work w = {.decided_ns = now,
                              .began_ns = now,
-                             .ended_ns = os_now_ns(),
+                             .ended_ns = world_now_ns(),
                              .dtype = RUEDA_F32,
                              .ndim = 1,
                              .shape = shape,
@@ -160,7 +160,7 @@ static void a_timeline_that_cannot_be_written_does_not_start(void **state)
 /* The writer's first flush brings the name of the rank: it has had its turn, and could have written more. */
 static void await_first_flush(const place *p)
 {
-    for (bool flushed = false; !flushed; os_yield()) {
+    for (bool flushed = false; !flushed; world_yield()) {
         char *text = check_read(p->path);
         flushed = strstr(text, "thread_name") != NULL;
         free(text);
@@ -176,7 +176,7 @@ static void notes_wait_for_the_time_of_rank_0(void **state)
     timeline_init(&t, 1, &quiet);
     timeline_options options = options_for(p.path);
     options.await_offset = true;
-    const double began_us = (double)os_now_ns() / 1e3;
+    const double began_us = (double)world_now_ns() / 1e3;
     assert_int_equal(timeline_start(&t, &options), RUEDA_OK);
     tell(&t, "early");
     await_first_flush(&p);
@@ -223,7 +223,7 @@ static void *drive(void *argument)
         if (timeline_is_on(&s->t))
             tell(&s->t, "driven");
         else
-            os_yield();
+            world_yield();
     }
     return NULL;
 }

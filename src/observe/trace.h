@@ -10,8 +10,8 @@
 #ifndef RUEDA_OBSERVE_TRACE_H
 #define RUEDA_OBSERVE_TRACE_H
 
-#include "base/os.h"
 #include "observe/log.h"
+#include "world/world.h"
 
 #include <stddef.h>
 
@@ -39,7 +39,7 @@ typedef enum trace_event {
 } trace_event;
 
 typedef struct trace_record {
-    uint64_t time_ns; /* of os_now_ns, or of os_now_coarse_ns where only the end is told */
+    uint64_t time_ns; /* of world_now_ns, or of world_now_coarse_ns where only the end is told */
     uint64_t number;  /* of the operation in its set */
     uint32_t set, generation;
     uint32_t phase, tick, first_step, last_step;

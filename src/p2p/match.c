@@ -33,7 +33,7 @@ static bool fits(const p2p_call *receive, const p2p_arrival *a)
 }
 
 /* The receive belongs to the sender's rank from now on. */
-static void bind(p2p *p, p2p_call *receive, const p2p_arrival *a)
+static void assign(p2p *p, p2p_call *receive, const p2p_arrival *a)
 {
     if (receive->member == P2P_ANYONE) {
         p->from_anyone--;
@@ -66,9 +66,9 @@ static void pass_to_self(p2p *p, p2p_call *receive, p2p_call *send)
 }
 
 /* Takes the arrival over. */
-static void accept(p2p *p, p2p_call *receive, p2p_arrival *a)
+static void take_in(p2p *p, p2p_call *receive, p2p_arrival *a)
 {
-    bind(p, receive, a);
+    assign(p, receive, a);
     if (a->own != NULL) {
         pass_to_self(p, receive, a->own);
         free(a);
@@ -108,7 +108,7 @@ void p2p_look(p2p *p, p2p_call *receive)
     *best = a->next;
     if (b->arrivals_end == &a->next)
         b->arrivals_end = best;
-    accept(p, receive, a);
+    take_in(p, receive, a);
 }
 
 void p2p_arrive(p2p *p, p2p_arrival *arrival)
@@ -119,7 +119,7 @@ void p2p_arrive(p2p *p, p2p_arrival *arrival)
         receive = receive->next;
     if (receive != NULL) {
         p2p_remove(&b->receives, receive);
-        accept(p, receive, arrival);
+        take_in(p, receive, arrival);
         return;
     }
     if (b->arrivals_end == NULL)

@@ -77,7 +77,7 @@ const char *p2p_shown(const p2p_call *call)
     return call->name_length == 0 ? "(unnamed)" : call->name;
 }
 
-p2p *p2p_new(const control_members *members, pthread_mutex_t *lock)
+p2p *p2p_new(const control_members *members, world_lock *lock)
 {
     p2p *p = calloc(1, sizeof *p + members->size * sizeof p->peers[0]);
     if (p == NULL)
@@ -119,9 +119,8 @@ void p2p_set_channel(p2p *p, transport_channel *channel)
 void p2p_submit(p2p *p, p2p_call *call)
 {
     p2p_append(&p->inbox, call);
-    atomic_store_explicit(&p->submitted,
-                          atomic_load_explicit(&p->submitted, memory_order_relaxed) + 1,
-                          memory_order_release);
+    /* as in queue_submit */
+    atomic_store(&p->submitted, atomic_load_explicit(&p->submitted, memory_order_relaxed) + 1);
 }
 
 bool p2p_has_mail(const p2p *p)
@@ -131,11 +130,11 @@ bool p2p_has_mail(const p2p *p)
 
 static p2p_list take_inbox(p2p *p)
 {
-    pthread_mutex_lock(p->lock);
+    world_lock_take(p->lock);
     p2p_list mail = {.first = p->inbox.first};
     p->inbox = (p2p_list){NULL, NULL};
     p->taken = atomic_load_explicit(&p->submitted, memory_order_relaxed);
-    pthread_mutex_unlock(p->lock);
+    world_lock_release(p->lock);
     return mail;
 }
 

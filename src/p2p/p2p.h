@@ -22,8 +22,6 @@
 #include "queue/request.h"
 #include "transport/transport.h"
 
-#include <pthread.h>
-
 #define P2P_EAGER_BYTES 8192        /* a tensor of at most so many goes with its announcement … */
 #define P2P_EAGER_MOST (256 * 1024) /* … unless so much is on its way to that rank already */
 #define P2P_SLICE_BYTES (256 * 1024) /* of a larger one, then another one has its turn */
@@ -74,7 +72,7 @@ p2p_call *p2p_call_new(const char *name);
 void p2p_call_free(p2p_call *call); /* not its request; NULL is allowed */
 
 /* Sends and receives of a set. `lock` guards what is handed over. NULL: out of memory. */
-p2p *p2p_new(const control_members *members, pthread_mutex_t *lock);
+p2p *p2p_new(const control_members *members, world_lock *lock);
 void p2p_free(p2p *p); /* closes the channel; calls must have ended; NULL is allowed */
 
 /* Hands a call over; the caller holds the lock. */

@@ -93,7 +93,7 @@ typedef struct p2p_peer {
 
 struct p2p {
     const control_members *members;
-    pthread_mutex_t *lock;
+    world_lock *lock;
     p2p_list inbox;             /* guarded by the lock */
     _Atomic uint64_t submitted; /* ever */
     uint64_t taken;             /* of those; the driver's, as all that follows */

@@ -20,11 +20,11 @@ typedef struct stream {
     size_t used;
 } stream;
 
-typedef struct world world;
+typedef struct model model;
 
 typedef struct toy_channel {
     transport_channel common;
-    world *world;
+    model *model;
 } toy_channel;
 
 /* A send or a receive, and what it must bring. */
@@ -38,7 +38,7 @@ typedef struct trip {
     uint8_t mark; /* what all its bytes are */
 } trip;
 
-struct world {
+struct model {
     uint64_t dice;
     uint16_t ranks;
     uint16_t numbers[RANKS_MOST];
@@ -46,14 +46,14 @@ struct world {
     control control;
     control_members members[RANKS_MOST];
     toy_channel channels[RANKS_MOST];
-    pthread_mutex_t locks[RANKS_MOST];
+    world_lock locks[RANKS_MOST];
     p2p *ends[RANKS_MOST];
     stream streams[RANKS_MOST][RANKS_MOST]; /* from, to */
     trip trips[RANKS_MOST][CALLS_MOST];     /* by whose call */
     uint32_t trip_count[RANKS_MOST];
 };
 
-static uint64_t roll(world *w, uint64_t below)
+static uint64_t roll(model *w, uint64_t below)
 {
     w->dice = w->dice * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
     return (w->dice >> 33) % below;
@@ -64,7 +64,7 @@ static uint64_t roll(world *w, uint64_t below)
 static size_t toy_send(transport_channel *channel, uint16_t peer, const struct iovec *parts,
                        int count)
 {
-    world *w = ((toy_channel *)channel)->world;
+    model *w = ((toy_channel *)channel)->model;
     stream *s = &w->streams[channel->members->index][peer];
     size_t room = roll(w, 4) == 0 ? 0 : roll(w, 3) == 0 ? roll(w, 40) : STREAM_BYTES, taken = 0;
     if (room > STREAM_BYTES - s->used)
@@ -80,7 +80,7 @@ static size_t toy_send(transport_channel *channel, uint16_t peer, const struct i
 
 static size_t toy_receive(transport_channel *channel, uint16_t peer, void *to, size_t bytes)
 {
-    world *w = ((toy_channel *)channel)->world;
+    model *w = ((toy_channel *)channel)->model;
     stream *s = &w->streams[peer][channel->members->index];
     size_t taken = roll(w, 5) == 0 ? roll(w, 30) : bytes;
     taken = taken < bytes ? taken : bytes;
@@ -98,7 +98,7 @@ static void toy_close(transport_channel *channel)
 
 static bool toy_ended(transport_channel *channel, uint16_t peer)
 {
-    return ((toy_channel *)channel)->world->streams[peer][channel->members->index].used == 0;
+    return ((toy_channel *)channel)->model->streams[peer][channel->members->index].used == 0;
 }
 
 static const transport_table toy = {.name = "toy",
@@ -107,11 +107,11 @@ static const transport_table toy = {.name = "toy",
                                     .close = toy_close,
                                     .ended = toy_ended};
 
-/* ---- A world --------------------------------------------------------------------------------- */
+/* ---- A model --------------------------------------------------------------------------------- */
 
-static world *world_new(uint16_t ranks, uint64_t seed)
+static model *model_new(uint16_t ranks, uint64_t seed)
 {
-    world *w = calloc(1, sizeof *w);
+    model *w = calloc(1, sizeof *w);
     const config settings = {.channels = 1, .slot_bytes = 64, .cache_capacity = 64};
     w->dice = seed * 2 + 1;
     w->ranks = ranks;
@@ -121,14 +121,14 @@ static world *world_new(uint16_t ranks, uint64_t seed)
         w->numbers[r] = r;
         w->members[r] = (control_members){&w->control, 0, ranks, r, w->numbers, 0};
         w->channels[r] = (toy_channel){{.table = &toy, .members = &w->members[r]}, w};
-        pthread_mutex_init(&w->locks[r], NULL);
+        world_lock_init(&w->locks[r]);
         w->ends[r] = p2p_new(&w->members[r], &w->locks[r]);
         p2p_set_channel(w->ends[r], &w->channels[r].common);
     }
     return w;
 }
 
-static void world_free(world *w)
+static void model_free(model *w)
 {
     for (uint16_t r = 0; r < w->ranks; r++) {
         p2p_free(w->ends[r]);
@@ -140,7 +140,7 @@ static void world_free(world *w)
 }
 
 /* One trip of rank `r`, who is told of its end by the call's place. */
-static void start(world *w, uint16_t r, bool sends, int32_t member, const char *name,
+static void start(model *w, uint16_t r, bool sends, int32_t member, const char *name,
                   uint64_t bytes, uint8_t mark)
 {
     trip *t = &w->trips[r][w->trip_count[r]++];
@@ -153,12 +153,12 @@ static void start(world *w, uint16_t r, bool sends, int32_t member, const char *
     call->tensor =
         (p2p_tensor){.dtype = RUEDA_U8, .ndim = 1, .bytes = bytes, .shape = {(int64_t)bytes}};
     call->request = request_new(1, 0);
-    pthread_mutex_lock(&w->locks[r]);
+    world_lock_take(&w->locks[r]);
     p2p_submit(w->ends[r], call);
-    pthread_mutex_unlock(&w->locks[r]);
+    world_lock_release(&w->locks[r]);
 }
 
-static trip *trip_of(world *w, uint16_t r, const p2p_call *call)
+static trip *trip_of(model *w, uint16_t r, const p2p_call *call)
 {
     for (uint32_t i = 0; i < w->trip_count[r]; i++) {
         if (w->trips[r][i].call == call)
@@ -167,7 +167,7 @@ static trip *trip_of(world *w, uint16_t r, const p2p_call *call)
     return NULL;
 }
 
-static void reap(world *w, uint16_t r)
+static void reap(model *w, uint16_t r)
 {
     for (p2p_call *call; (call = p2p_take_ended(w->ends[r])) != NULL;) {
         trip *t = trip_of(w, r, call);
@@ -182,7 +182,7 @@ static void reap(world *w, uint16_t r)
     }
 }
 
-static void step(world *w, uint16_t r)
+static void step(model *w, uint16_t r)
 {
     bool moved = false;
     assert_int_equal(p2p_step(w->ends[r], &moved), RUEDA_OK);
@@ -191,7 +191,7 @@ static void step(world *w, uint16_t r)
     reap(w, r);
 }
 
-static bool is_over(const world *w)
+static bool is_over(const model *w)
 {
     for (uint16_t r = 0; r < w->ranks; r++) {
         if (p2p_pending(w->ends[r]) > 0 || p2p_has_mail(w->ends[r]))
@@ -223,7 +223,7 @@ static uint8_t mark_of(uint16_t from, uint32_t n)
 }
 
 /* Starts one trip that is still to be started, at either of its ends; false: there is none. */
-static bool start_some(world *w, plan_of_trips *p, uint64_t seed)
+static bool start_some(model *w, plan_of_trips *p, uint64_t seed)
 {
     const uint64_t places = (uint64_t)RANKS_MOST * RANKS_MOST * NAMES * 2, first = roll(w, places);
     for (uint64_t i = 0; i < places; i++) {
@@ -248,7 +248,7 @@ static bool start_some(world *w, plan_of_trips *p, uint64_t seed)
 }
 
 /* Who was received from anyone comes in the order of its sends, too. */
-static void check_trips(const world *w)
+static void check_trips(const model *w)
 {
     for (uint16_t r = 0; r < w->ranks; r++) {
         uint32_t from_anyone[RANKS_MOST] = {0};
@@ -268,7 +268,7 @@ static void check_trips(const world *w)
 
 static void travel(uint64_t seed)
 {
-    world *w = world_new((uint16_t)(1 + seed % RANKS_MOST), seed);
+    model *w = model_new((uint16_t)(1 + seed % RANKS_MOST), seed);
     plan_of_trips p = {0};
     for (uint16_t from = 0; from < w->ranks; from++) {
         for (uint16_t to = 0; to < w->ranks; to++) {
@@ -285,7 +285,7 @@ static void travel(uint64_t seed)
         step(w, (uint16_t)roll(w, w->ranks));
     }
     check_trips(w);
-    world_free(w);
+    model_free(w);
 }
 
 static void trips_end_right_whatever_comes_first(void **state)
@@ -301,7 +301,7 @@ static void trips_end_right_whatever_comes_first(void **state)
 static void what_nobody_wants_takes_little(void **state)
 {
     (void)state;
-    world *w = world_new(2, 1);
+    model *w = model_new(2, 1);
     for (int i = 0; i < 300; i++)
         start(w, 0, true, 1, "unwanted", P2P_EAGER_BYTES, 5);
     start(w, 1, false, 0, "wanted", 1000, 9);
@@ -318,7 +318,7 @@ static void what_nobody_wants_takes_little(void **state)
     assert_true(eager > 0 && eager <= P2P_EAGER_MOST);
     p2p_abandon(w->ends[0]);
     reap(w, 0);
-    world_free(w);
+    model_free(w);
 }
 
 /* Bytes that are no frame end the job, and nothing else happens. */
@@ -328,7 +328,7 @@ static void a_stray_frame_is_an_error(void **state)
     const p2p_frame good = {.kind = P2P_ANNOUNCE};
     for (int i = 0; i < 6; i++) {
         bool moved = false;
-        world *w = world_new(2, 1);
+        model *w = model_new(2, 1);
         p2p_frame bad = good;
         bad.mark = w->ends[0]->mark + (i == 0);
         bad.kind = i == 1 ? 0 : i == 2 ? P2P_KIND_COUNT : i == 5 ? P2P_DATA : P2P_ANNOUNCE;
@@ -344,7 +344,7 @@ static void a_stray_frame_is_an_error(void **state)
         assert_non_null(strstr(status_text(), "from rank 1"));
         p2p_abandon(w->ends[0]);
         reap(w, 0);
-        world_free(w);
+        model_free(w);
     }
 }
 

@@ -205,7 +205,7 @@ static void judge(const team *t, const team *original, unsigned r, uint32_t i, e
 static void try_mutant(const team *original, unsigned r, uint32_t i, enum mutation m)
 {
     team t = *original;
-    t.plans[r] = clone(original->plans[r]);
+    t.plans[r] = copy_plan(original->plans[r]);
     if (mutate(t.plans[r], i, m)) {
         plan_derive(t.plans[r]);
         judge(&t, original, r, i, m);

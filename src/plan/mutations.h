@@ -183,7 +183,7 @@ static inline bool mutate(plan *p, uint32_t i, enum mutation m)
 }
 
 /* A deep copy with room for one more step. */
-static inline plan *clone(const plan *p)
+static inline plan *copy_plan(const plan *p)
 {
     plan *copy = malloc(sizeof *copy);
     *copy = *p;

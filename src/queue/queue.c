@@ -26,7 +26,7 @@ rueda_status queue_init(queue *q)
     if (q->buckets == NULL)
         return status_fail(RUEDA_ERR_MEMORY, "out of memory for a process set");
     q->inbox_end = &q->inbox;
-    pthread_mutex_init(&q->lock, NULL);
+    world_lock_init(&q->lock);
     return RUEDA_OK;
 }
 
@@ -52,7 +52,7 @@ void queue_fini(queue *q)
         }
     }
     free(q->buckets);
-    pthread_mutex_destroy(&q->lock);
+    world_lock_destroy(&q->lock);
     *q = (queue){0};
 }
 
@@ -111,9 +111,9 @@ static record *find_locked(queue *q, const char *name, size_t length, bool make)
 
 record *queue_record(queue *q, const char *name, size_t length, bool make)
 {
-    pthread_mutex_lock(&q->lock);
+    world_lock_take(&q->lock);
     record *r = find_locked(q, name, length, make);
-    pthread_mutex_unlock(&q->lock);
+    world_lock_release(&q->lock);
     return r;
 }
 
@@ -180,11 +180,11 @@ void queue_skip_unnamed(queue *q, const record *r)
         return;
     const uint64_t numbers = numbers_of(kind);
     const uint64_t number = strtoull(r->name + length + strlen(NONAME), NULL, 10);
-    pthread_mutex_lock(&q->lock);
+    world_lock_take(&q->lock);
     const uint64_t ahead = (number - q->unnamed[kind]) % numbers;
     if (ahead < numbers / 2)
         q->unnamed[kind] += ahead + 1;
-    pthread_mutex_unlock(&q->lock);
+    world_lock_release(&q->lock);
 }
 
 static void append(queue *q, entry *e)
@@ -196,7 +196,7 @@ static void append(queue *q, entry *e)
 
 rueda_status queue_submit(queue *q, entry *const *entries, const char *const *names, size_t count)
 {
-    pthread_mutex_lock(&q->lock);
+    world_lock_take(&q->lock);
     rueda_status status = RUEDA_OK;
     if (q->closed != RUEDA_OK)
         status = status_restore(q->closed, q->closed_text);
@@ -212,42 +212,42 @@ rueda_status queue_submit(queue *q, entry *const *entries, const char *const *na
             entries[i]->record->entry = NULL;
     }
     if (status == RUEDA_OK)
-        atomic_store_explicit(&q->submitted,
-                              atomic_load_explicit(&q->submitted, memory_order_relaxed) + count,
-                              memory_order_release);
-    pthread_mutex_unlock(&q->lock);
+        /* in one order with the caller's looks at who drives: see tests/litmus/background.c */
+        atomic_store(&q->submitted,
+                     atomic_load_explicit(&q->submitted, memory_order_relaxed) + count);
+    world_lock_release(&q->lock);
     return status;
 }
 
 entry *queue_take(queue *q)
 {
-    pthread_mutex_lock(&q->lock);
+    world_lock_take(&q->lock);
     entry *first = q->inbox;
     q->inbox = NULL;
     q->inbox_end = &q->inbox;
     q->taken = atomic_load_explicit(&q->submitted, memory_order_relaxed);
-    pthread_mutex_unlock(&q->lock);
+    world_lock_release(&q->lock);
     return first;
 }
 
 void queue_close(queue *q, rueda_status status, const char *text)
 {
-    pthread_mutex_lock(&q->lock);
+    world_lock_take(&q->lock);
     if (q->closed == RUEDA_OK) {
         q->closed = status;
         snprintf(q->closed_text, sizeof q->closed_text, "%s", text);
     }
-    pthread_mutex_unlock(&q->lock);
+    world_lock_release(&q->lock);
 }
 
 void queue_finish_all(queue *q, entry *const *entries, size_t count)
 {
-    pthread_mutex_lock(&q->lock);
+    world_lock_take(&q->lock);
     for (size_t i = 0; i < count; i++) {
         if (entries[i] != NULL)
             entries[i]->record->entry = NULL;
     }
-    pthread_mutex_unlock(&q->lock);
+    world_lock_release(&q->lock);
 }
 
 void queue_finish(queue *q, entry *e)
@@ -257,7 +257,7 @@ void queue_finish(queue *q, entry *e)
 
 void queue_forget(queue *q, record *r)
 {
-    pthread_mutex_lock(&q->lock);
+    world_lock_take(&q->lock);
     const bool needed = r->entry != NULL || r->cache.bit >= 0 || r->news.open_index >= 0;
     if (!needed) {
         record **link = &q->buckets[r->hash & (q->bucket_count - 1)];
@@ -266,7 +266,7 @@ void queue_forget(queue *q, record *r)
         *link = r->chain;
         q->record_count--;
     }
-    pthread_mutex_unlock(&q->lock);
+    world_lock_release(&q->lock);
     if (!needed)
         record_free(r);
 }

@@ -10,8 +10,7 @@
 
 #include "queue/request.h"
 #include "queue/signature.h"
-
-#include <pthread.h>
+#include "world/world.h"
 
 typedef struct record record;
 
@@ -92,7 +91,7 @@ struct record {
 };
 
 typedef struct queue {
-    pthread_mutex_t lock;
+    world_lock lock;
     record **buckets;
     size_t bucket_count, record_count;
     entry *inbox, **inbox_end;

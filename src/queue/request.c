@@ -23,13 +23,15 @@ rueda_request *request_new(uint32_t entries, int32_t set)
 
 bool request_end(rueda_request *r, rueda_status status, const char *text)
 {
+    RUEDA_ASSERT(r->remaining > 0 && !request_ended(r)); /* it ends once */
     if (status != RUEDA_OK && r->status == RUEDA_OK) {
         r->status = status;
         r->text = strdup(text);
     }
     if (--r->remaining > 0)
         return false;
-    atomic_store_explicit(&r->ended, 1, memory_order_release);
+    /* in one order with the look at who sleeps: see tests/litmus/seat.c */
+    atomic_store(&r->ended, 1);
     request_release(r);
     return true;
 }

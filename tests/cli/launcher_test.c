@@ -1,7 +1,7 @@
 /* launcher_test.c: launch_job as job files use it: steps, hooks, variables and labels of single ranks.
  * Effects are left in files, since ranks are processes. */
-#include "base/os.h"
 #include "cli/launcher.h"
+#include "world/world.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -89,7 +89,7 @@ static void rank_started(void *context, size_t step, int rank, const char *host,
     assert_true(pid > 0);
     s->started++;
     if (step > 0 && s->started == (int)step * RANKS + 1)
-        s->barrier_ns += os_now_ns() - s->last_end_ns;
+        s->barrier_ns += world_now_ns() - s->last_end_ns;
 }
 
 static void rank_ended(void *context, size_t step, int rank, const launch_end *end)
@@ -99,7 +99,7 @@ static void rank_ended(void *context, size_t step, int rank, const launch_end *e
     (void)rank;
     s->ended++;
     s->failed += end->exit_code != 0;
-    s->last_end_ns = os_now_ns();
+    s->last_end_ns = world_now_ns();
 }
 
 static launch_options job(const launch_step *steps, size_t count, seen *s)

@@ -352,6 +352,17 @@ case_bad_usage_says_what_to_write() {
     contains err 'did you mean -np?'
 }
 
+case_misspelt_option_gets_nearest() {
+    for words in '--timout --timeout' '--timout=3600000 --timeout' '--verbos --verbose' '--hostfiles --hostfile' \
+        '--fusion-treshold-mb=64 --fusion-threshold-mb' '--stall-check-warning-time-second --stall-check-warning-time-seconds' \
+        '-nn -np'; do
+        expect 2 "$rueda" run "${words% *}" 1 true
+        equal "$(cat err)" "rueda run: unknown option ${words% *}; did you mean ${words#* }?"
+    done
+    expect 2 "$rueda" run --nonsense=--timeout true
+    equal "$(cat err)" 'rueda run: unknown option --nonsense=--timeout; see rueda run --help'
+}
+
 case_help_is_there() {
     expect 0 "$rueda" run --help
     contains out 'usage: rueda run -np N'

@@ -79,7 +79,7 @@ static bool damage(dice *d, team *t)
     plan *healthy = t->plans[r];
     if (healthy->step_count == 0)
         return false;
-    plan *copy = clone(healthy);
+    plan *copy = copy_plan(healthy);
     const bool done = mutate(copy, roll_dice(d, healthy->step_count), m);
     uint16_t *host_of = (uint16_t *)(uintptr_t)healthy->layout.host_of;
     if (!done) {
@@ -105,7 +105,7 @@ static bool fits_the_oracle(const team *t)
 
 /* ---- Tensors --------------------------------------------------------------------------------- */
 
-static void cut_tensors(dice *d, world_cut *cut, uint32_t elements)
+static void cut_tensors(dice *d, model_cut *cut, uint32_t elements)
 {
     cut->tensors = 1 + roll_dice(d, ORACLE_TENSORS);
     for (uint32_t t = 0; t + 1 < cut->tensors; t++) {
@@ -116,7 +116,7 @@ static void cut_tensors(dice *d, world_cut *cut, uint32_t elements)
 }
 
 /* The same chunks on all ranks, for IN and OUT. */
-static void cut_alike(dice *d, world_cut *cut, const plan *p, const uint32_t *lengths)
+static void cut_alike(dice *d, model_cut *cut, const plan *p, const uint32_t *lengths)
 {
     uint32_t elements = 0;
     for (uint32_t c = 0; c < p->chunks; c++)
@@ -135,7 +135,7 @@ static bool gathers(const plan *p)
 }
 
 /* Lengths by rank; alltoall: what rank r gives to rank q. */
-static void cut_by_rank(dice *d, world_cut *cut, const plan *p, const uint32_t *lengths)
+static void cut_by_rank(dice *d, model_cut *cut, const plan *p, const uint32_t *lengths)
 {
     const unsigned ranks = p->layout.ranks;
     for (unsigned r = 0; r < ranks; r++)
@@ -157,7 +157,7 @@ static void cut_by_rank(dice *d, world_cut *cut, const plan *p, const uint32_t *
     }
 }
 
-static void find_largest(world_cut *cut)
+static void find_largest(model_cut *cut)
 {
     for (unsigned r = 0; r < ORACLE_RANKS; r++)
         for (unsigned c = 0; c < ORACLE_CHUNKS; c++) {
@@ -166,13 +166,13 @@ static void find_largest(world_cut *cut)
         }
 }
 
-static void roll_cut(dice *d, const plan *p, world_cut *cut)
+static void roll_cut(dice *d, const plan *p, model_cut *cut)
 {
     uint32_t lengths[ORACLE_CHUNKS] = {0};
     const uint32_t most = 1 + roll_dice(d, ORACLE_PIECES);
     for (unsigned c = 0; c < ORACLE_CHUNKS; c++)
         lengths[c] = c == 0 ? most : roll_dice(d, most + 1);
-    *cut = (world_cut){.tensors = 1, .piece = 1 + roll_dice(d, 3), .stream = roll_dice(d, 4) == 0};
+    *cut = (model_cut){.tensors = 1, .piece = 1 + roll_dice(d, 3), .stream = roll_dice(d, 4) == 0};
     if (p->collective == PLAN_BARRIER)
         return;
     if (oracle_may_be_in_place(p))
@@ -186,7 +186,7 @@ static void roll_cut(dice *d, const plan *p, world_cut *cut)
     find_largest(cut);
 }
 
-void case_space(const world_operation *o, oracle_space *space)
+void case_space(const model_operation *o, oracle_space *space)
 {
     const plan *p = o->team.plans[0];
     uint32_t tensor = 0, left = o->cut.tensor_counts[0];
@@ -203,7 +203,7 @@ void case_space(const world_operation *o, oracle_space *space)
 
 /* ---- Cases ----------------------------------------------------------------------------------- */
 
-bool case_make(dice *d, const place_of_ranks *place, world_operation *o, origin *from)
+bool case_make(dice *d, const place_of_ranks *place, model_operation *o, origin *from)
 {
     *from = roll_dice(d, 3) ? FROM_ALGORITHM : FROM_DICE;
     const bool built = *from == FROM_DICE ? authors_build(d, place, &o->team)

@@ -2,7 +2,7 @@
 #ifndef RUEDA_TESTS_CASES_H
 #define RUEDA_TESTS_CASES_H
 
-#include "world.h"
+#include "model.h"
 
 typedef struct dice {
     uint64_t state;
@@ -26,9 +26,9 @@ typedef struct place_of_ranks {
 place_of_ranks roll_place(dice *d);
 /* Makes the plans of one operation, which may be wrong, and how its tensors are cut. false: nothing of it
  * could be built. The caller frees the team with team_free. */
-bool case_make(dice *d, const place_of_ranks *place, world_operation *o, origin *from);
+bool case_make(dice *d, const place_of_ranks *place, model_operation *o, origin *from);
 /* Numbers of the tensors, for the oracle. */
-void case_space(const world_operation *o, oracle_space *space);
+void case_space(const model_operation *o, oracle_space *space);
 
 /* authors.c: the plans of an author that rolls dice, the same for all ranks. */
 bool authors_build(dice *d, const place_of_ranks *place, team *t);

@@ -28,7 +28,7 @@ static oracle runner, healthy;
 /* ---- One plan -------------------------------------------------------------------------------- */
 
 /* The healthy plans of the same tree, since Adasum's result cannot be told from the inputs alone. */
-static bool run_healthy(const world_operation *o, const oracle_space *space)
+static bool run_healthy(const model_operation *o, const oracle_space *space)
 {
     team t;
     plan_layout layout = o->team.plans[0]->layout;
@@ -44,12 +44,12 @@ static bool run_healthy(const world_operation *o, const oracle_space *space)
 }
 
 /* Elements of an output chunk that the rank gets. */
-static uint32_t promised(const world_operation *o, unsigned r, uint32_t c)
+static uint32_t promised(const model_operation *o, unsigned r, uint32_t c)
 {
     return oracle_promises(o->team.plans[0], r) ? o->cut.out[r][c] : 0;
 }
 
-static bool same_bits(const world_operation *o)
+static bool same_bits(const model_operation *o)
 {
     for (unsigned r = 0; r < o->team.ranks; r++)
         for (uint32_t c = 0; c < oracle_out_chunks(o->team.plans[0]); c++)
@@ -60,7 +60,7 @@ static bool same_bits(const world_operation *o)
 }
 
 /* Of chunks that are shorter on some rank, only what there is. */
-static bool all_right(const world_operation *o)
+static bool all_right(const model_operation *o)
 {
     for (unsigned r = 0; r < o->team.ranks; r++)
         for (uint32_t c = 0; c < oracle_out_chunks(o->team.plans[0]); c++)
@@ -71,7 +71,7 @@ static bool all_right(const world_operation *o)
 }
 
 /* NULL, or what is wrong with the results of an operation. */
-static const char *judge(const world_operation *o, uint64_t seed)
+static const char *judge(const model_operation *o, uint64_t seed)
 {
     oracle_space space;
     const bool data = o->team.plans[0]->collective != PLAN_BARRIER;
@@ -90,7 +90,7 @@ static const char *judge(const world_operation *o, uint64_t seed)
 /* ---- One case -------------------------------------------------------------------------------- */
 
 /* The next accepted plans for these ranks. */
-static bool find_accepted(dice *d, const place_of_ranks *place, world_operation *o, origin *from,
+static bool find_accepted(dice *d, const place_of_ranks *place, model_operation *o, origin *from,
                           plan_verdict *verdict)
 {
     if (!case_make(d, place, o, from))
@@ -108,13 +108,13 @@ static bool find_accepted(dice *d, const place_of_ranks *place, world_operation 
     return false;
 }
 
-static const char *run_case(world *w, uint64_t seed, bool tells)
+static const char *run_case(model *w, uint64_t seed, bool tells)
 {
-    static world_operation operations[WORLD_SEQUENCE];
+    static model_operation operations[MODEL_SEQUENCE];
     static const char *const ENDS[] = {NULL, "exec waits for ever", "exec refuses"};
     dice d = dice_of(seed);
     const place_of_ranks place = roll_place(&d);
-    const unsigned count = 1 + roll_dice(&d, WORLD_SEQUENCE);
+    const unsigned count = 1 + roll_dice(&d, MODEL_SEQUENCE);
     plan_verdict verdict = {0};
     for (unsigned i = 0; i < count; i++) {
         origin from;
@@ -123,9 +123,9 @@ static const char *run_case(world *w, uint64_t seed, bool tells)
         counts.runs[from]++;
     }
     bool alone = true;
-    const world_end end = world_run(w, operations, count, count == 1 ? &alone : NULL, seed);
+    const model_end end = model_run(w, operations, count, count == 1 ? &alone : NULL, seed);
     const char *wrong = ENDS[end];
-    if (end == WORLD_FAILED)
+    if (end == MODEL_FAILED)
         fprintf(stderr, "%s\n", status_text());
     if (count == 1 && wrong == NULL) {
         counts.alone += verdict.self_finishing;
@@ -144,7 +144,7 @@ static const char *run_case(world *w, uint64_t seed, bool tells)
     return wrong;
 }
 
-static bool try_case(world *w, uint64_t seed, bool tells)
+static bool try_case(model *w, uint64_t seed, bool tells)
 {
     const char *wrong = run_case(w, seed, tells);
     if (wrong != NULL)
@@ -162,9 +162,9 @@ int main(int argc, char **argv)
 {
     const unsigned long wanted = argc > 1 ? strtoul(argv[1], NULL, 10) : 1000;
     const uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
-    world *w = world_open();
+    model *w = model_open();
     if (w == NULL) {
-        fprintf(stderr, "no world: %s\n", status_text());
+        fprintf(stderr, "no model: %s\n", status_text());
         return 1;
     }
     bool good = true;
@@ -183,6 +183,6 @@ int main(int argc, char **argv)
         "%lu times the others of a self-finishing plan ended alone; of other plans one got stuck %lu "
         "times\n",
         counts.alone, counts.stuck);
-    world_close(w);
+    model_close(w);
     return good ? 0 : 1;
 }

@@ -54,7 +54,7 @@ static void keep_door(int listener, const shared *s)
     if (net_door_open(&host_id, listener, &log, &door) != RUEDA_OK)
         _exit(1);
     while (!atomic_load(&s->over)) {
-        net_link *link = net_door_progress(door, os_now_ns());
+        net_link *link = net_door_progress(door, world_now_ns());
         if (link != NULL)
             net_link_send(link, &(struct iovec){"!", 1}, 1);
         net_link_close(link);
@@ -75,7 +75,7 @@ static size_t record(uint8_t hello[HELLO_MOST])
         exit(1);
     const int fd = accept(listener, NULL, NULL);
     while (net_link_wants_write(link))
-        net_link_progress(link, os_now_ns());
+        net_link_progress(link, world_now_ns());
     const ssize_t got = recv(fd, hello, HELLO_MOST, 0);
     net_link_close(link);
     close(fd);
@@ -106,14 +106,14 @@ static double call(uint16_t port)
 {
     net_address at = loopback;
     at.port = port;
-    const uint64_t start = os_now_ns();
+    const uint64_t start = world_now_ns();
     for (;;) {
         net_link *link;
         char word;
         ssize_t got = 0;
         if (net_link_call(&caller_id, &purpose, &at, NULL, LIMIT_NS, &link) != RUEDA_OK)
             exit(1);
-        while (net_link_progress(link, os_now_ns()) == NET_WAITS)
+        while (net_link_progress(link, world_now_ns()) == NET_WAITS)
             poll(&(struct pollfd){net_link_fd(link), net_link_wants_write(link) ? POLLOUT : POLLIN,
                                   0},
                  1, 100);
@@ -121,7 +121,7 @@ static double call(uint16_t port)
             poll(&(struct pollfd){net_link_fd(link), POLLIN, 0}, 1, 100);
         net_link_close(link);
         if (got == 1)
-            return 1e-6 * (double)(os_now_ns() - start);
+            return 1e-6 * (double)(world_now_ns() - start);
         usleep(PAUSE_NS / 1000);
     }
 }

@@ -112,7 +112,7 @@ static void go_on(strangers *s, stranger *one)
 {
     char word;
     if (one->link != NULL) {
-        CHECK(net_link_progress(one->link, os_now_ns()) != NET_OPEN);
+        CHECK(net_link_progress(one->link, world_now_ns()) != NET_OPEN);
     } else if (one->fd >= 0) {
         if (one->kind == STRANGER_FLOODS)
             babble(s, one->fd, FLOOD_BYTES);

@@ -6,8 +6,9 @@ tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 failures=0
 
+check=layers.sh
 try() { # try PASS|FAIL WHAT: runs the check over the tree and expects this
-    "$here/layers.sh" "$tree/src" >"$tree/output" 2>&1 && result=PASS || result=FAIL
+    "$here/$check" "$tree/src" >"$tree/output" 2>&1 && result=PASS || result=FAIL
     if [ "$result" != "$1" ] || { [ "$1" = FAIL ] && ! grep -q "$2" "$tree/output"; }; then
         echo "expected $1 ($2), got $result:"
         cat "$tree/output"
@@ -41,5 +42,15 @@ lines 601 >"$tree/src/base/a.c"
 try FAIL '601 lines'
 { echo 'int f(void)' && echo '{' && lines 81 && echo '}'; } >"$tree/src/base/a.c"
 try FAIL 'a function of 81 lines'
+
+check=world.sh
+printf 'return world_now_ns(); /* not time(NULL) */\n' >"$tree/src/engine/a.c"
+try PASS 'a good tree'
+printf '    now = time(NULL);\n' >"$tree/src/engine/a.c"
+try FAIL 'belong into src/world'
+printf '    if (poll(&p, 1, 0) == 1)\n' >"$tree/src/transport/shm/a.c"
+try FAIL 'belong into src/world'
+printf '    pthread_mutex_lock(&lock);\n' >"$tree/src/plan/a.h"
+try FAIL 'belong into src/world'
 
 exit "$failures"

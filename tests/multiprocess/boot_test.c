@@ -72,7 +72,7 @@ static void under_torchrun(int rank, int size, const void *argument)
     set("LOCAL_RANK", "%d", one_host ? rank : 0);
     set("LOCAL_WORLD_SIZE", "%d", one_host ? size : 1);
     set("MASTER_ADDR", "127.0.0.1");
-    set("MASTER_PORT", "%d", 30000 + number);
+    set("MASTER_PORT", "%d", 12000 + number);
     set("TORCHELASTIC_RUN_ID", "a run/%d", number);
     if (!one_host)
         set("RUEDA_KEY", KEY_TEXT);

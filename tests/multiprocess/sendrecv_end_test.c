@@ -31,11 +31,20 @@ static void finish(rueda_request *request, rueda_status wanted, const char *part
 /* Pairs send to each other; rank 1 is the one who goes. */
 enum { SMALL, LARGE_ONE, RECEIVE, ANYONE, KINDS };
 
+static rueda_status call_rank_1(int kind, float *data, rueda_request **request)
+{
+    const int64_t count = kind == SMALL ? 3 : LARGE;
+    const rueda_tensor t = RUEDA_TENSOR("forlorn", data, RUEDA_F32, 1, &count);
+    if (kind == SMALL || kind == LARGE_ONE)
+        return rueda_send(&t, 1, NULL, request);
+    return rueda_recv(&t, kind == ANYONE ? RUEDA_ANY_RANK : 1, NULL, request);
+}
+
 static rueda_request *wait_for_rank_1(int kind, float *data)
 {
-    const bool sends = kind == SMALL || kind == LARGE_ONE;
-    return start("forlorn", sends, kind == ANYONE ? RUEDA_ANY_RANK : 1, data,
-                 kind == SMALL ? 3 : LARGE);
+    rueda_request *request;
+    CHECK_OK(call_rank_1(kind, data, &request));
+    return request;
 }
 
 /* ---- Deaths ---------------------------------------------------------------------------------- */
@@ -60,8 +69,10 @@ static void die(int rank, int size, const void *argument)
     meet();
     if (rank == 1)
         raise(SIGKILL);
-    rueda_request *request = wait_for_rank_1(kind, data);
-    const rueda_status status = rueda_wait(request, -1);
+    rueda_request *request = NULL;
+    rueda_status status = call_rank_1(kind, data, &request);
+    if (status == RUEDA_OK) /* its death may be known already */
+        status = rueda_wait(request, -1);
     CHECK_STATUS(status, RUEDA_ERR_PEER);
     CHECK_SAYS("rank 1 is lost");
     memset(data, 7, LARGE * sizeof *data); /* it is ours again */

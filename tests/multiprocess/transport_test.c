@@ -60,7 +60,7 @@ static void set_form(const form *f, int rank)
 static void send_whole(station *s, uint32_t channel, uint16_t peer, const void *data, size_t bytes)
 {
     for (size_t sent = 0; sent < bytes;) {
-        control_pump(&s->job);
+        control_pump(&s->job, world_now_ns());
         const struct iovec part = {(uint8_t *)data + sent, bytes - sent};
         sent += s->table->send(s->channels[channel], peer, &part, 1);
         sched_yield();
@@ -70,7 +70,7 @@ static void send_whole(station *s, uint32_t channel, uint16_t peer, const void *
 static void receive_whole(station *s, uint32_t channel, uint16_t peer, void *to, size_t bytes)
 {
     for (size_t got = 0; got < bytes;) {
-        control_pump(&s->job);
+        control_pump(&s->job, world_now_ns());
         got += s->table->receive(s->channels[channel], peer, (uint8_t *)to + got, bytes - got);
         sched_yield();
     }
@@ -228,7 +228,7 @@ static void stream_everywhere(int rank, int size, const void *argument)
     dice d = {(unsigned long long)rank + 5};
     open_station(&s, argument, rank);
     for (bool done = false; !done;) {
-        bool moved = control_pump(&s.job);
+        bool moved = control_pump(&s.job, world_now_ns());
         done = true;
         for (uint32_t c = 0; c < CHANNELS; c++) {
             for (uint16_t peer = 0; peer < size; peer++) {
@@ -301,7 +301,7 @@ static void fill_a_stream(int rank, int size, const void *argument)
         atomic_fetch_add(job_counter(2), 1);
     }
     while (atomic_load(job_counter(2)) == 0)
-        control_pump(&s.job); /* what was taken must also leave */
+        control_pump(&s.job, world_now_ns()); /* what was taken must also leave */
     if (rank == 0)
         send_whole(&s, 0, 1, data, 100);
     close_station(&s);
@@ -383,7 +383,7 @@ static void send_and_leave(station *s, const uint8_t *data, size_t bytes)
 {
     send_whole(s, 0, 0, data, bytes);
     while (s->table->flushed != NULL && !s->table->flushed(s->channels[0]))
-        control_pump(&s->job);
+        control_pump(&s->job, world_now_ns());
     control_leave(&s->job);
     if (s->job.network != NULL)
         network_flush(s->job.network, true, UINT64_C(10000000000));
@@ -400,13 +400,13 @@ static void receive_to_the_end(station *s, const uint8_t *data, size_t bytes)
     CHECK(memcmp(got, data, bytes) == 0);
     doing("waiting until rank 1 has left");
     while (control_departure(&s->job, 1) == 0) {
-        control_pump(&s->job);
+        control_pump(&s->job, world_now_ns());
         sched_yield();
     }
     doing("waiting until the stream has ended");
     while (!s->table->ended(s->channels[0], 1)) {
         CHECK_EQUAL(s->table->peek(s->channels[0], 1, &at), 0);
-        control_pump(&s->job);
+        control_pump(&s->job, world_now_ns());
         sched_yield();
     }
     CHECK(!control_is_aborted(&s->job));
@@ -434,7 +434,7 @@ static void run_collective(station *s, const transport_collective *what)
     bool done = false;
     CHECK_OK(s->table->collect(s->channels[0], what));
     while (!done) {
-        control_pump(&s->job);
+        control_pump(&s->job, world_now_ns());
         CHECK_OK(s->table->collected(s->channels[0], &done));
         sched_yield();
     }

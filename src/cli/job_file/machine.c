@@ -1,8 +1,8 @@
 /* machine.c: see machine.h. */
 #include "cli/job_file/machine.h"
 
-#include "base/os.h"
 #include "cli/launch/memory.h"
+#include "world/world.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -58,7 +58,7 @@ job_capacity job_machine(void)
     return (job_capacity){.host = "localhost",
                           .local = true,
                           .slots = JOB_UNKNOWN,
-                          .cpus = os_cpu_count(),
+                          .cpus = world_cpu_count(),
                           .mem_mib = memory_here_bytes() / BYTES_PER_MIB,
                           .gpus = count_gpus()};
 }

@@ -5,7 +5,6 @@
  */
 #include "cli/launch/agent.h"
 
-#include "base/os.h"
 #include "boot/board.h"
 #include "cli/launch/address.h"
 #include "cli/launch/guard.h"
@@ -15,6 +14,7 @@
 #include "cli/launch/stream.h"
 #include "cli/launch/wire.h"
 #include "rueda.h"
+#include "world/world.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -191,7 +191,7 @@ static void watch_ranks(agent *a)
     }
     if (a->running && a->alive == 0 && a->drained_at == NEVER) {
         signal_all(a, SIGKILL); /* what the ranks have left behind */
-        a->drained_at = os_now_ns() + LAUNCH_DRAIN_MS * NS_PER_MS;
+        a->drained_at = world_now_ns() + LAUNCH_DRAIN_MS * NS_PER_MS;
     }
 }
 
@@ -243,8 +243,8 @@ static void say_ready(agent *a)
 static bool too_small(const launch_worker *w, char *why, size_t size)
 {
     const long long mib = 1 << 20, wanted = w->memory_bytes / mib, here = memory_here_bytes() / mib;
-    if (w->cpus > os_cpu_count())
-        snprintf(why, size, "a worker wants %d cpus, here are %d", w->cpus, os_cpu_count());
+    if (w->cpus > world_cpu_count())
+        snprintf(why, size, "a worker wants %d cpus, here are %d", w->cpus, world_cpu_count());
     else if (wanted > here)
         snprintf(why, size, "a worker wants %lld MiB, here are %lld", wanted, here);
     else
@@ -409,7 +409,7 @@ static void await(agent *a, uint64_t now)
     if (poll(polls, count, poll_ms(a, now)) <= 0)
         return;
     if (polls[1].revents != 0)
-        hear(a, os_now_ns());
+        hear(a, world_now_ns());
 }
 
 static void check_deadlines(agent *a, uint64_t now)
@@ -424,10 +424,10 @@ static void check_deadlines(agent *a, uint64_t now)
 
 static void run_loop(agent *a)
 {
-    uint64_t now = os_now_ns();
+    uint64_t now = world_now_ns();
     while (!a->over) {
         await(a, now);
-        now = os_now_ns();
+        now = world_now_ns();
         take_signals(a, now);
         watch_ranks(a);
         check_deadlines(a, now);
@@ -449,9 +449,9 @@ static void set_nonblocking(int fd)
 /* Kills what still runs, and waits until it is gone: whoever sees us end must find nothing left. */
 static void end_ranks(agent *a)
 {
-    const uint64_t limit = os_now_ns() + LAST_WAIT_MS * NS_PER_MS;
+    const uint64_t limit = world_now_ns() + LAST_WAIT_MS * NS_PER_MS;
     signal_all(a, SIGKILL);
-    for (uint64_t now = os_now_ns(); a->alive > 0 && now < limit; now = os_now_ns()) {
+    for (uint64_t now = world_now_ns(); a->alive > 0 && now < limit; now = world_now_ns()) {
         watch_ranks(a);
         if (a->alive > 0)
             poll(&(struct pollfd){a->signals, POLLIN, 0}, 1, loop_poll_ms(limit, now));

@@ -111,3 +111,14 @@ bool child_exists(const char *program)
     free(list);
     return found;
 }
+
+bool child_beside(const char *name, char path[PATH_MAX])
+{
+    const ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1);
+    if (length < 0)
+        return false;
+    path[length] = '\0';
+    char *end = strrchr(path, '/') + 1;
+    const size_t room = (size_t)(path + PATH_MAX - end);
+    return (size_t)snprintf(end, room, "%s", name) < room;
+}

@@ -5,6 +5,7 @@
 #ifndef RUEDA_CLI_LAUNCH_CHILD_H
 #define RUEDA_CLI_LAUNCH_CHILD_H
 
+#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/types.h>
@@ -45,5 +46,7 @@ int child_shell(const char *line);
 
 /* Whether PATH has the program, or it is a path itself. */
 bool child_exists(const char *program);
+/* The path of a file beside our own program. False: it is not known (errno), or too long. */
+bool child_beside(const char *name, char path[PATH_MAX]);
 
 #endif

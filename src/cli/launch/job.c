@@ -1,8 +1,8 @@
 /* job.c: see job.h. */
 #include "cli/launch/job.h"
 
-#include "base/os.h"
 #include "cli/launch/tail.h"
+#include "world/world.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -26,7 +26,7 @@ void job_signal(job *j, int signal)
 static void ask_to_end(job *j, int signal)
 {
     j->ask_at = NEVER;
-    j->kill_at = os_now_ns() + LAUNCH_GRACE_S * NS_PER_S;
+    j->kill_at = world_now_ns() + LAUNCH_GRACE_S * NS_PER_S;
     job_signal(j, signal);
 }
 
@@ -38,7 +38,7 @@ static bool begin_end(job *j, int exit_code, const char *format, va_list args)
     vsnprintf(j->cause, sizeof j->cause, format, args);
     j->exit_code = exit_code;
     j->start_by = j->blame_at = NEVER;
-    const uint64_t leave_by = os_now_ns() + JOB_LEAVE_S * NS_PER_S;
+    const uint64_t leave_by = world_now_ns() + JOB_LEAVE_S * NS_PER_S;
     for (size_t i = 0; i < j->link_count; i++) {
         if (j->links[i].state != LINK_RUNNING)
             host_link_leave(&j->links[i], leave_by);
@@ -63,8 +63,8 @@ void job_fail(job *j, int exit_code, const char *format, ...)
     const bool first = begin_end(j, exit_code, format, args);
     va_end(args);
     if (first)
-        j->ask_at =
-            loop_earlier(j->failed_at, os_now_ns()) + (uint64_t)j->options->farewell_s * NS_PER_S;
+        j->ask_at = loop_earlier(j->failed_at, world_now_ns()) +
+                    (uint64_t)j->options->farewell_s * NS_PER_S;
 }
 
 const char *job_where(const job *j, const host_link *l, char to[JOB_LINE_MAX])

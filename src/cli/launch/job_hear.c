@@ -1,9 +1,9 @@
 /* job_hear.c: what agents say, and what follows from it. See job.h. */
-#include "base/os.h"
 #include "cli/launch/describe.h"
 #include "cli/launch/events.h"
 #include "cli/launch/job.h"
 #include "rueda.h"
+#include "world/world.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -364,7 +364,7 @@ static void tell_cause(job *j)
         output_say(&j->output, "%s", j->cause);
     }
     events_job_end(&j->output, j->exit_code, j->cause[0] != '\0' ? j->cause : NULL,
-                   (double)(os_now_ns() - j->started_at) / (double)NS_PER_S);
+                   (double)(world_now_ns() - j->started_at) / (double)NS_PER_S);
 }
 
 void job_hear(job *j, uint64_t now)

@@ -1,9 +1,9 @@
 /* subprocess.c: see subprocess.h. */
 #include "cli/launch/subprocess.h"
 
-#include "base/os.h"
 #include "cli/launch/bytes.h"
 #include "cli/launch/child.h"
+#include "world/world.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -93,7 +93,7 @@ static int run_watched(char *const *command, reading *r, int signals, const sigs
                                            .prepare = forget_python});
     if (ends[1] >= 0)
         close(ends[1]);
-    r->fd = r->listener != NULL || pid < 0 ? ends[0] : os_process_open(pid);
+    r->fd = r->listener != NULL || pid < 0 ? ends[0] : world_process_open(pid);
     int code = EXIT_FAILURE;
     if (pid > 0) {
         setpgid(pid,

@@ -90,7 +90,7 @@ static uint64_t hash(const char *text)
 static rueda_status find_one_host(const mpi_job *j, config *settings, bool *one_host)
 {
     char machine[64];
-    os_machine_name(machine, sizeof machine);
+    world_machine_name(machine, sizeof machine);
     if (!j->plugin->compare(j->world, hash(machine), one_host, limit_ns(settings)))
         return fail_late();
     if (*one_host) { /* whatever was said: a launcher's nodes may be one machine */

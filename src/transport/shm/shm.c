@@ -77,8 +77,8 @@ static void put(segment_ring *ring, uint64_t at, const uint8_t *data, size_t byt
 {
     const size_t start = (size_t)(at % SEGMENT_RING_BYTES);
     const size_t before_end = smaller(bytes, SEGMENT_RING_BYTES - start);
-    memcpy(ring->bytes + start, data, before_end);
-    memcpy(ring->bytes, data + before_end, bytes - before_end);
+    world_copy(ring->bytes + start, data, before_end);
+    world_copy(ring->bytes, data + before_end, bytes - before_end);
 }
 
 static size_t shm_send(transport_channel *channel, uint16_t peer, const struct iovec *parts,
@@ -139,7 +139,7 @@ static size_t shm_receive(transport_channel *channel, uint16_t peer, void *to, s
     const size_t taken = smaller(shm_peek(channel, peer, &data), bytes);
     if (taken == 0)
         return 0;
-    memcpy(to, data, taken);
+    world_copy(to, data, taken);
     shm_consume(channel, peer, taken);
     return taken;
 }

@@ -1,5 +1,5 @@
-/* world.c: see world.h. */
-#include "world.h"
+/* model.c: see model.h. */
+#include "model.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #define PRESCALE 3 /* the oracle's factors */
 #define POSTSCALE 5
 
-typedef struct world_rank {
+typedef struct model_rank {
     control job;
     control_members group;
     transport_channel *channel;
@@ -29,12 +29,12 @@ typedef struct world_rank {
     const transport_collective *collective; /* that it has started */
     transport_collective kept;
     bool collected;
-} world_rank;
+} model_rank;
 
-struct world {
+struct model {
     segment segment;
     uint16_t ranks[ORACLE_RANKS];
-    world_rank rank[ORACLE_RANKS];
+    model_rank rank[ORACLE_RANKS];
     transport_table table;
     kernel_table kernel;
     uint64_t sequence, random;
@@ -43,9 +43,9 @@ struct world {
     bool refused;   /* it has just refused */
 };
 
-static world *this_world; /* of the transport's functions, which get a channel only */
+static model *this_world; /* of the transport's functions, which get a channel only */
 
-static uint64_t roll(world *w)
+static uint64_t roll(model *w)
 {
     w->random ^= w->random << 13;
     w->random ^= w->random >> 7;
@@ -53,7 +53,7 @@ static uint64_t roll(world *w)
     return w->random;
 }
 
-static uint64_t below(world *w, uint64_t limit)
+static uint64_t below(model *w, uint64_t limit)
 {
     return (roll(w) >> 11) % limit;
 }
@@ -114,7 +114,7 @@ static kernel_table oracles_kernel(void)
 /* How many of `bytes` it takes or shows now. */
 static size_t some(size_t bytes)
 {
-    world *w = this_world;
+    model *w = this_world;
     if (!w->in_pieces || bytes == 0)
         return bytes;
     const size_t most = below(w, 40);
@@ -148,7 +148,7 @@ static size_t receive_some(transport_channel *c, uint16_t peer, void *to, size_t
     return most > 0 ? transport_shm.receive(c, peer, to, most) : 0;
 }
 
-static void collect_all(world *w)
+static void collect_all(model *w)
 {
     const transport_collective *first = w->rank[0].collective;
     const transport_collective *root = w->rank[first->root].collective;
@@ -171,8 +171,8 @@ static void collect_all(world *w)
 
 static rueda_status collect(transport_channel *c, const transport_collective *what)
 {
-    world *w = this_world;
-    world_rank *x = &w->rank[c->members->index];
+    model *w = this_world;
+    model_rank *x = &w->rank[c->members->index];
     x->kept = *what;
     x->collective = &x->kept;
     x->collected = false;
@@ -202,9 +202,9 @@ static transport_table worlds_transport(void)
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
-static bool open_rank(world *w, uint16_t r)
+static bool open_rank(model *w, uint16_t r)
 {
-    world_rank *x = &w->rank[r];
+    model_rank *x = &w->rank[r];
     x->job = (control){.segment = &w->segment, .rank = r};
     x->group = (control_members){&x->job, 0, ORACLE_RANKS, r, w->ranks, 0};
     x->copies = calloc(ORACLE_RANKS, SUMS_OF_PEER * sizeof *x->copies);
@@ -216,7 +216,7 @@ static bool open_rank(world *w, uint16_t r)
     return true;
 }
 
-void world_close(world *w)
+void model_close(model *w)
 {
     for (unsigned r = 0; r < ORACLE_RANKS; r++) {
         exec_fini(&w->rank[r].exec);
@@ -230,10 +230,10 @@ void world_close(world *w)
     this_world = NULL;
 }
 
-world *world_open(void)
+model *model_open(void)
 {
     config settings;
-    world *w = calloc(1, sizeof *w);
+    model *w = calloc(1, sizeof *w);
     if (w == NULL || config_load(&settings, NULL) != RUEDA_OK) {
         free(w);
         return NULL;
@@ -251,14 +251,14 @@ world *world_open(void)
         w->ranks[r] = r;
     for (uint16_t r = 0; r < ORACLE_RANKS; r++)
         if (!open_rank(w, r)) {
-            world_close(w);
+            model_close(w);
             return NULL;
         }
     return w;
 }
 
 /* Of members on other hosts, only our copies of their sums are there. */
-static void see_hosts(world *w, const plan *p)
+static void see_hosts(model *w, const plan *p)
 {
     for (unsigned r = 0; r < w->size; r++)
         for (unsigned q = 0; q < w->size; q++)
@@ -270,7 +270,7 @@ static void see_hosts(world *w, const plan *p)
 
 /* ---- Operations ------------------------------------------------------------------------------ */
 
-static void spoil(world *w, uint64_t *memory)
+static void spoil(model *w, uint64_t *memory)
 {
     for (unsigned i = 0; i < SPACE; i++)
         memory[i] = roll(w);
@@ -282,7 +282,7 @@ static uint32_t in_chunks(const plan *p)
 }
 
 /* Chunks follow each other; fills them with what the rank contributes. */
-static void lay_out(world_rank *x, const world_operation *o, unsigned r)
+static void lay_out(model_rank *x, const model_operation *o, unsigned r)
 {
     const plan *p = o->team.plans[r];
     uint64_t *in = o->cut.in_place ? x->out : x->in;
@@ -305,9 +305,9 @@ static void lay_out(world_rank *x, const world_operation *o, unsigned r)
     }
 }
 
-static rueda_status begin(world *w, const world_operation *o, unsigned r)
+static rueda_status begin(model *w, const model_operation *o, unsigned r)
 {
-    world_rank *x = &w->rank[r];
+    model_rank *x = &w->rank[r];
     const plan *p = o->team.plans[r];
     spoil(w, x->out);
     lay_out(x, o, r);
@@ -333,9 +333,9 @@ static rueda_status begin(world *w, const world_operation *o, unsigned r)
 }
 
 /* The caller gets its memory back, takes the result and uses it for something else. */
-static void finish(world *w, world_operation *o, unsigned r)
+static void finish(model *w, model_operation *o, unsigned r)
 {
-    world_rank *x = &w->rank[r];
+    model_rank *x = &w->rank[r];
     uint64_t offset = 0;
     for (uint32_t c = 0; c < oracle_out_chunks(o->team.plans[r]); c++)
         for (uint32_t i = 0; i < o->cut.out[r][c]; i++)
@@ -348,9 +348,9 @@ static void finish(world *w, world_operation *o, unsigned r)
 }
 
 /* Moves a rank by some steps. */
-static rueda_status move(world *w, world_operation *operations, unsigned r, bool *moved)
+static rueda_status move(model *w, model_operation *operations, unsigned r, bool *moved)
 {
-    world_rank *x = &w->rank[r];
+    model_rank *x = &w->rank[r];
     exec_result result;
     rueda_status status = RUEDA_OK;
     if (!x->running) {
@@ -366,7 +366,7 @@ static rueda_status move(world *w, world_operation *operations, unsigned r, bool
     return status;
 }
 
-static unsigned count_ended(const world *w, unsigned count)
+static unsigned count_ended(const model *w, unsigned count)
 {
     unsigned ended = 0;
     for (unsigned r = 0; r < w->size; r++)
@@ -375,7 +375,7 @@ static unsigned count_ended(const world *w, unsigned count)
 }
 
 /* Each of the others by itself, beginning with any; *alone: they could. */
-static rueda_status end_alone(world *w, world_operation *operation, bool *alone)
+static rueda_status end_alone(model *w, model_operation *operation, bool *alone)
 {
     const unsigned first = (unsigned)below(w, w->size);
     for (unsigned n = 0; n < w->size; n++) {
@@ -393,13 +393,13 @@ static rueda_status end_alone(world *w, world_operation *operation, bool *alone)
 }
 
 /* One rank is preferred for a while, and then another. */
-static world_end run_all(world *w, world_operation *operations, unsigned count, bool *alone)
+static model_end run_all(model *w, model_operation *operations, unsigned count, bool *alone)
 {
     unsigned idle = 0, favourite = 0;
     while (count_ended(w, count) < w->size) {
         if (alone != NULL && *alone && count_ended(w, count) > 0) {
             if (end_alone(w, operations, alone) != RUEDA_OK)
-                return WORLD_FAILED;
+                return MODEL_FAILED;
             continue;
         }
         if (below(w, 12) == 0)
@@ -409,23 +409,23 @@ static world_end run_all(world *w, world_operation *operations, unsigned count, 
         for (unsigned n = 0; n < w->size && !moved; n++) {
             const unsigned r = (favourite + n) % w->size;
             if (w->rank[r].operation < count && move(w, operations, r, &moved) != RUEDA_OK)
-                return WORLD_FAILED;
+                return MODEL_FAILED;
         }
         idle = moved ? 0 : idle + 1;
         if (idle > (w->refused ? PATIENCE : 0))
-            return WORLD_DEADLOCK;
+            return MODEL_DEADLOCK;
     }
-    return WORLD_DONE;
+    return MODEL_DONE;
 }
 
-world_end world_run(world *w, world_operation *operations, unsigned count, bool *alone,
+model_end model_run(model *w, model_operation *operations, unsigned count, bool *alone,
                     uint64_t seed)
 {
     w->random = oracle_hash(seed) | 1;
     w->in_pieces = below(w, 2) == 0;
     w->size = operations[0].team.ranks;
     for (unsigned r = 0; r < w->size; r++) {
-        world_rank *x = &w->rank[r];
+        model_rank *x = &w->rank[r];
         x->group.size = (uint16_t)w->size;
         x->operation = 0;
         x->running = false;
@@ -435,7 +435,7 @@ world_end world_run(world *w, world_operation *operations, unsigned count, bool 
         spoil(w, x->out);
     }
     see_hosts(w, operations[0].team.plans[0]);
-    const world_end end = run_all(w, operations, count, alone);
+    const model_end end = run_all(w, operations, count, alone);
     w->sequence += count;
     return end;
 }

@@ -1,0 +1,145 @@
+/* mishaps.c: lets the mishaps of a trial happen: at a time, or when a rank has come to a point of its way. */
+#include "sim/job.h"
+
+#include <string.h>
+
+#define SLOW_PERCENT 5000
+#define POINTS_LIMIT 5000000 /* of all ranks; more than ten times what any trial needs */
+
+/* An arranged mishap, as the world calls it back. */
+typedef struct appointment {
+    job *job;
+    int number;
+} appointment;
+
+static appointment appointments[TRIAL_MISHAPS]; /* of the one job there is at a time */
+
+static const char *text_of(mishap_kind kind)
+{
+    static const char *const TEXTS[] = {
+#define MISHAP_TEXT(name, text) text,
+        MISHAP_LIST(MISHAP_TEXT)};
+    return TEXTS[kind];
+}
+
+static bool has_other(mishap_kind kind)
+{
+    return kind == MISHAP_CUT || kind == MISHAP_HALF_OPEN || kind == MISHAP_PARTITION;
+}
+
+static bool lives(const job *j, int rank)
+{
+    const sim_life life = sim_process_life(j->world, j->ranks[rank].process);
+    return life == SIM_RUNS || life == SIM_STOPPED;
+}
+
+/* ---- What ends again ------------------------------------------------------------------------------ */
+
+static void end_mishap(void *argument)
+{
+    const appointment *a = argument;
+    job *j = a->job;
+    const mishap *m = &j->trial->mishaps[a->number];
+    if (m->kind == MISHAP_STOP && lives(j, m->rank)) {
+        job_tell(j, "rank %d goes on", m->rank);
+        sim_continue(j->world, j->ranks[m->rank].process);
+    } else if (m->kind == MISHAP_PARTITION) {
+        job_tell(j, "the network is whole again");
+        sim_partition(j->world, j->trial->host_of[m->rank], j->trial->host_of[m->other], false);
+    }
+}
+
+/* ---- What happens --------------------------------------------------------------------------------- */
+
+static void befall(job *j, const mishap *m)
+{
+    sim *w = j->world;
+    const int process = j->ranks[m->rank].process, other = j->ranks[m->other].process;
+    switch (m->kind) {
+    case MISHAP_KILL:
+        j->killed_ns[m->rank] = sim_now(w);
+        sim_kill(w, process);
+        launcher_note_end(j, m->rank);
+        break;
+    case MISHAP_STOP:
+        sim_stop(w, process);
+        break;
+    case MISHAP_CUT:
+        sim_cut(w, process, other);
+        break;
+    case MISHAP_HALF_OPEN:
+        sim_half_open(w, process, other);
+        break;
+    case MISHAP_PARTITION:
+        sim_partition(w, j->trial->host_of[m->rank], j->trial->host_of[m->other], true);
+        break;
+    case MISHAP_SLOW:
+        sim_set_slowness(w, process, SLOW_PERCENT);
+        break;
+    case MISHAP_CLOCK:
+        sim_jump_clock(w, j->trial->host_of[m->rank], m->lasts_ns);
+        break;
+    default:
+        sim_fail_nth(w, process, m->nth, m->onwards);
+        break;
+    }
+}
+
+static void happen(job *j, int number)
+{
+    const mishap *m = &j->trial->mishaps[number];
+    if (j->happened[number] || !lives(j, m->rank))
+        return;
+    if (m->kind == MISHAP_PARTITION && j->trial->host_of[m->rank] == j->trial->host_of[m->other])
+        return; /* a host is not cut off from itself */
+    j->happened[number] = true;
+    if (m->kind != MISHAP_SLOW && m->kind != MISHAP_CLOCK)
+        j->mishap_ns = sim_now(j->world);
+    if (has_other(m->kind))
+        job_tell(j, "rank %d %s rank %d", m->rank, text_of(m->kind), m->other);
+    else
+        job_tell(j, "rank %d %s", m->rank, text_of(m->kind));
+    befall(j, m);
+    if (m->kind == MISHAP_STOP || m->kind == MISHAP_PARTITION)
+        sim_at(j->world, sim_now(j->world) + m->lasts_ns, end_mishap, &appointments[number]);
+}
+
+static void at_time(void *argument)
+{
+    const appointment *a = argument;
+    happen(a->job, a->number);
+}
+
+static bool at_point(void *context, int process)
+{
+    job *j = context;
+    bool due = ++j->points > POINTS_LIMIT;
+    if (due)
+        job_fail(j, "the ranks are busy without end: %d points were passed", POINTS_LIMIT);
+    for (int r = 0; r < j->trial->ranks; r++) {
+        if (j->ranks[r].process != process)
+            continue;
+        const uint64_t points = ++j->ranks[r].points;
+        for (int i = 0; i < j->trial->mishap_count; i++) {
+            const mishap *m = &j->trial->mishaps[i];
+            if (m->rank != r || m->at_point != points)
+                continue;
+            happen(j, i);
+            due = true;
+        }
+    }
+    return due;
+}
+
+void mishaps_arrange(job *j)
+{
+    sim_set_point_hook(j->world, at_point, j);
+    for (int i = 0; i < j->trial->mishap_count; i++) {
+        const mishap *m = &j->trial->mishaps[i];
+        appointments[i] = (appointment){j, i};
+        if (m->kind == MISHAP_SHORTAGE)
+            happen(j, i);
+        else if (m->at_point == 0)
+            sim_at(j->world, m->at_ns, at_time, &appointments[i]);
+    }
+}

@@ -1,0 +1,367 @@
+/* rank.c: the life of a simulated rank: it joins the job, does its tasks, looks at the results, and leaves. It uses
+ * the library as any program does. */
+#include "sim/job.h"
+#include "sim/values.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PATTERN 0xa5
+/* A broken rank waits up to so long before it looks at its memory: a stopped one may go on meanwhile. */
+#define LINGER_MOST_NS UINT64_C(10000000000)
+#define NEAR_NS UINT64_C(100000) /* the latency of a network inside of a room, at most */
+/* Four times what was seen, and less than anybody sleeps who is not woken. */
+#define PROMPT_NS UINT64_C(20000000)
+#define HEAP_BYTES "33554432"
+#define MEETING "10.0.0.1:29400"
+
+/* ---- Memory ------------------------------------------------------------------------------------- */
+
+static void *take_buffer(job_rank *r, size_t size, bool shared)
+{
+    buffer *b = calloc(1, sizeof *b);
+    if (b == NULL)
+        return NULL;
+    b->size = size;
+    b->shared = shared && size > 0;
+    b->bytes = b->shared ? context_alloc(&r->here, size) : malloc(size + 1);
+    if (b->bytes == NULL)
+        return free(b), NULL;
+    b->next = r->buffers;
+    r->buffers = b;
+    return b->bytes;
+}
+
+/* All requests have ended. */
+static void mark_buffers(job_rank *r)
+{
+    for (buffer *b = r->buffers; b != NULL; b = b->next) {
+        if (!b->is_ours)
+            memset(b->bytes, PATTERN, b->size);
+        b->is_ours = true;
+    }
+}
+
+/* Invariant: nobody touches memory after its request has ended. */
+static void check_buffers(job_rank *r, const char *when)
+{
+    for (const buffer *b = r->buffers; b != NULL; b = b->next) {
+        for (size_t i = 0; b->is_ours && i < b->size; i++) {
+            if (b->bytes[i] != PATTERN)
+                job_fail(r->job,
+                         "rank %d: byte %zu of %zu (%s memory) was changed after its request had "
+                         "ended; seen %s",
+                         r->rank, i, b->size, b->shared ? "shared" : "own", when);
+        }
+    }
+}
+
+static void free_buffers(job_rank *r)
+{
+    while (r->buffers != NULL) {
+        buffer *b = r->buffers;
+        r->buffers = b->next;
+        if (b->shared)
+            heap_free(&r->here.heap, b->bytes);
+        else
+            free(b->bytes);
+        free(b);
+    }
+}
+
+/* ---- One task ------------------------------------------------------------------------------------ */
+
+typedef struct errand {
+    const task *task;
+    rueda_request *request;
+    void *output;
+} errand;
+
+static rueda_status call(job_rank *r, const task *k, const rueda_tensor *tensor,
+                         rueda_options *options, rueda_request **request)
+{
+    const context *c = &r->here;
+    switch (k->kind) {
+#define TASK_CALL(NAME, name)                                                                      \
+    case TASK_##NAME:                                                                              \
+        return context_##name(c, tensor, options, request);
+        TASK_CALL(ALLREDUCE, allreduce)
+        TASK_CALL(ALLGATHER, allgather)
+        TASK_CALL(BROADCAST, broadcast)
+        TASK_CALL(ALLTOALL, alltoall)
+        TASK_CALL(REDUCESCATTER, reducescatter)
+        TASK_CALL(REDUCE, reduce)
+        TASK_CALL(GATHER, gather)
+        TASK_CALL(SCATTER, scatter)
+    case TASK_BARRIER:
+        return context_barrier(c, options->process_set, request);
+    default:
+        return r->rank == k->root ? context_send(c, tensor, k->peer, options, request)
+                                  : context_recv(c, tensor, k->root, options, request);
+    }
+}
+
+static bool may_be_in_place(const task *k)
+{
+    return k->in_place &&
+           (k->kind == TASK_ALLREDUCE || k->kind == TASK_BROADCAST || k->kind == TASK_REDUCE);
+}
+
+static rueda_status start(job_rank *r, errand *e)
+{
+    const trial *t = r->job->trial;
+    const task *k = e->task;
+    const size_t each = rueda_dtype_bytes(k->dtype);
+    const uint64_t in_count = values_in_count(t, k, r->rank),
+                   out_count = values_out_count(t, k, r->rank);
+    uint8_t *input = take_buffer(r, in_count * each, k->shared);
+    uint8_t *output =
+        may_be_in_place(k) || input == NULL ? input : take_buffer(r, out_count * each, k->shared);
+    if (input == NULL || output == NULL)
+        return RUEDA_ERR_MEMORY;
+    values_fill(t, k, r->rank, input);
+    e->output = output;
+    const int64_t shape[] = {(int64_t)in_count};
+    int64_t splits[TRIAL_RANKS];
+    for (int i = 0; i < TRIAL_RANKS; i++)
+        splits[i] = k->count;
+    rueda_tensor tensor = RUEDA_TENSOR(k->name, input, k->dtype, 1, shape);
+    if (output != input) {
+        tensor.output = output;
+        tensor.output_bytes = out_count * each;
+    }
+    rueda_options options = RUEDA_OPTIONS(k->op);
+    options.process_set = r->sets[k->set];
+    options.root = k->root;
+    options.splits =
+        k->kind == TASK_ALLTOALL || (k->kind == TASK_SCATTER && r->rank == k->root) ? splits : NULL;
+    return call(r, k, &tensor, &options, &e->request);
+}
+
+/* Invariant: results equal the plain calculation. */
+static void check_result(job_rank *r, const errand *e)
+{
+    char wrong[200];
+    if (!values_check(r->job->trial, e->task, r->rank, e->output, wrong, sizeof wrong))
+        job_fail(r->job, "rank %d has a wrong result: %s", r->rank, wrong);
+}
+
+/* Where nothing is in the way: no mishaps, nobody is kept from running, and no host is far. */
+static bool is_undisturbed(const job *j)
+{
+    const sim_settings *s = sim_settings_of(j->world);
+    return j->trial->mishap_count == 0 && !j->trial->has_stranger && s->preempt_chance == 0 &&
+           s->latency_most_ns <= NEAR_NS;
+}
+
+/* Invariant: nobody sleeps while there is something to do for it. As all who sleep look by themselves from time to
+ * time, a wake-up that is lost costs time only: the operation takes longer than it can need. */
+static void check_prompt(job_rank *r, const task *k)
+{
+    const uint64_t submitted = r->job->submitted_ns[k->number];
+    const uint64_t since = submitted > r->waited_ns ? submitted : r->waited_ns;
+    const uint64_t took = sim_now(r->job->world) - since;
+    if (is_undisturbed(r->job) && took > PROMPT_NS)
+        job_fail(r->job,
+                 "rank %d waited %.1f ms for %s '%s' since all ranks had submitted it, and nothing "
+                 "was in the way",
+                 r->rank, (double)took / 1e6, task_name(k->kind), k->name);
+}
+
+/* Its part in the job is over early. */
+static void give_up(job_rank *r, rueda_status status)
+{
+    if (r->status != RUEDA_OK)
+        return;
+    r->status = status;
+    snprintf(r->text, sizeof r->text, "%s", status_text());
+    r->ended_ns = sim_now(r->job->world);
+    job_tell(r->job, "rank %d ends: %s", r->rank, r->text);
+}
+
+static bool finish(job_rank *r, errand *e)
+{
+    r->waited_ns = sim_now(r->job->world);
+    const rueda_status status = context_wait(&r->here, e->request, -1);
+    if (status == RUEDA_OK)
+        check_prompt(r, e->task);
+    r->waited_ns = 0;
+    rueda_request_free(e->request);
+    e->request = NULL;
+    if (status == RUEDA_OK)
+        check_result(r, e);
+    else
+        give_up(r, status);
+    return status == RUEDA_OK;
+}
+
+/* ---- Batches ------------------------------------------------------------------------------------- */
+
+/* Each rank submits in an order of its own. */
+static int list_errands(const job_rank *r, const batch *b, errand *errands)
+{
+    int count = 0;
+    for (int i = 0; i < b->count; i++) {
+        if (trial_takes_part(r->job->trial, &b->tasks[i], r->rank))
+            errands[count++] = (errand){.task = &b->tasks[i]};
+    }
+    for (int i = count - 1; i > 0 && !b->one_by_one; i--) {
+        const int other = (int)sim_random(r->job->world, (uint64_t)i + 1);
+        const errand kept = errands[i];
+        errands[i] = errands[other];
+        errands[other] = kept;
+    }
+    return count;
+}
+
+static bool do_batch(job_rank *r, const batch *b)
+{
+    errand errands[TRIAL_TASKS];
+    const int count = list_errands(r, b, errands);
+    int started = 0;
+    bool good = true;
+    world_rest(sim_random(r->job->world, b->compute_ns + 1));
+    for (; started < count && good; started++) {
+        const rueda_status status = start(r, &errands[started]);
+        r->job->submitted_ns[errands[started].task->number] = sim_now(r->job->world);
+        if (status != RUEDA_OK)
+            give_up(r, status);
+        good = status == RUEDA_OK && (!b->one_by_one || finish(r, &errands[started]));
+    }
+    for (int i = 0; i < started; i++) {
+        if (errands[i].request != NULL)
+            good = finish(r, &errands[i]) && good;
+    }
+    mark_buffers(r);
+    check_buffers(r, "after the next batch");
+    return good;
+}
+
+/* ---- Joining and leaving -------------------------------------------------------------------------- */
+
+static void set_number(const char *name, int64_t value)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%lld", (long long)value);
+    setenv(name, text, 1);
+}
+
+static void count_hosts(const job_rank *r, int *local_rank, int *local_size)
+{
+    const trial *t = r->job->trial;
+    *local_rank = *local_size = 0;
+    for (int q = 0; q < t->ranks; q++) {
+        const bool same = t->host_of[q] == t->host_of[r->rank];
+        *local_size += same;
+        *local_rank += same && q < r->rank;
+    }
+}
+
+/* The library reads the environment before it first waits, so that ranks are not in each other's way. */
+void rank_set_environment(const job_rank *r)
+{
+    const trial *t = r->job->trial;
+    int local_rank, local_size;
+    count_hosts(r, &local_rank, &local_size);
+    clearenv();
+    setenv("RUEDA_JOB", "trial", 1);
+    set_number("RUEDA_RANK", r->rank);
+    set_number("RUEDA_SIZE", t->ranks);
+    set_number("RUEDA_LOCAL_RANK", local_rank);
+    set_number("RUEDA_LOCAL_SIZE", local_size);
+    if (t->hosts > 1 || t->by_tcp)
+        setenv("RUEDA_MEET", MEETING, 1);
+    if (t->secure)
+        setenv("RUEDA_KEY", "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff", 1);
+    else
+        setenv("RUEDA_INSECURE", "1", 1);
+    if (t->has_launcher)
+        setenv("RUEDA_BOARD", r->job->board_paths[t->host_of[r->rank]], 1);
+    setenv("RUEDA_ENCRYPT", t->encrypts ? "1" : "0", 1);
+    setenv("RUEDA_TRANSPORT", t->by_tcp ? "tcp" : "auto", 1);
+    setenv("RUEDA_ALGORITHM", t->algorithm, 1);
+    setenv("RUEDA_KERNEL", "plain", 1);
+    setenv("RUEDA_CHANNELS", "2", 1);
+    setenv("RUEDA_HEAP_MAX", HEAP_BYTES, 1);
+    setenv("RUEDA_LOG_LEVEL", "error", 1);
+    if (r->job->timeline != NULL) {
+        setenv("RUEDA_TIMELINE", r->job->timeline, 1);
+        setenv("RUEDA_TIMELINE_ALL_RANKS", "1", 1);
+    }
+    set_number("RUEDA_HEARTBEAT", t->heartbeat_s);
+    set_number("RUEDA_SLOT_BYTES", t->slot_bytes);
+    set_number("RUEDA_CACHE_CAPACITY", t->cache_capacity);
+    set_number("RUEDA_FUSION_THRESHOLD", t->fusion_threshold);
+    set_number("RUEDA_SPIN_US", t->spin_us);
+    set_number("RUEDA_YIELD_US", t->yield_us);
+}
+
+static bool join_job(job_rank *r)
+{
+    const trial *t = r->job->trial;
+    rank_set_environment(r);
+    rueda_status status = context_init(&r->here, NULL);
+    if (status != RUEDA_OK)
+        return give_up(r, status), false;
+    for (int i = 1; i < t->set_count && status == RUEDA_OK; i++)
+        status = context_add_set(&r->here, t->sets[i].ranks, t->sets[i].size, &r->sets[i]);
+    if (status != RUEDA_OK)
+        give_up(r, status);
+    return status == RUEDA_OK;
+}
+
+/* All ranks of the job do, members or not. */
+static bool remake_set(job_rank *r, int set)
+{
+    const trial_set *s = &r->job->trial->sets[set];
+    rueda_status status = set == 0 ? RUEDA_OK : context_remove_set(&r->here, r->sets[set]);
+    if (status == RUEDA_OK && set != 0)
+        status = context_add_set(&r->here, s->ranks, s->size, &r->sets[set]);
+    if (status != RUEDA_OK)
+        give_up(r, status);
+    return status == RUEDA_OK;
+}
+
+/* False: its part in the job is over early. */
+static bool do_tasks(job_rank *r)
+{
+    const trial *t = r->job->trial;
+    for (int b = 0; b < t->batch_count; b++) {
+        if (!remake_set(r, t->batches[b].remade_set) || !do_batch(r, &t->batches[b]))
+            return false;
+    }
+    const rueda_status status =
+        t->ends_together ? context_barrier(&r->here, RUEDA_GLOBAL_SET, NULL) : RUEDA_OK;
+    if (status != RUEDA_OK)
+        give_up(r, status);
+    return status == RUEDA_OK;
+}
+
+static bool live_once(job_rank *r)
+{
+    const bool good = join_job(r) && do_tasks(r);
+    mark_buffers(r);
+    if (r->status != RUEDA_OK)
+        world_rest(sim_random(r->job->world, LINGER_MOST_NS));
+    check_buffers(r, "before it leaves");
+    if (context_peek(&r->here) != NULL)
+        context_shutdown(&r->here);
+    check_buffers(r, "when it has left");
+    return good;
+}
+
+void rank_live(void *argument)
+{
+    job_rank *r = argument;
+    world_rest(r->job->trial->start_ns[r->rank]);
+    int lives = 0;
+    while (lives < r->job->trial->lives && live_once(r))
+        lives++;
+    if (lives == r->job->trial->lives) {
+        r->finished = true;
+        r->ended_ns = sim_now(r->job->world);
+    }
+    free_buffers(r);
+    launcher_note_end(r->job, r->rank);
+}

@@ -1,0 +1,319 @@
+/* trial.c: drawing a trial. */
+#include "sim/trial.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MS UINT64_C(1000000)
+#define SECOND UINT64_C(1000000000)
+#define POINTS_MOST 6000 /* of a rank, before a mishap */
+
+/* ---- Dice -------------------------------------------------------------------------------------- */
+
+/* Splitmix: small, and the same everywhere. */
+typedef struct dice {
+    uint64_t state;
+} dice;
+
+static uint64_t roll(dice *d, uint64_t below)
+{
+    uint64_t z = d->state += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return (z ^ z >> 31) % below;
+}
+
+static bool chance(dice *d, uint32_t percent)
+{
+    return roll(d, 100) < percent;
+}
+
+/* Small values are more likely: what is special about 0 and 1 is seen often. */
+static uint32_t roll_count(dice *d)
+{
+    static const uint32_t MOST[] = {2, 2, 10, 100, 100, 1500, TRIAL_ELEMENTS};
+    return (uint32_t)roll(d, MOST[roll(d, sizeof MOST / sizeof *MOST)]);
+}
+
+/* ---- The job ------------------------------------------------------------------------------------ */
+
+static void draw_hosts(trial *t, dice *d)
+{
+    t->ranks = 2 + (int)roll(d, chance(d, 30) ? TRIAL_RANKS - 1 : 3);
+    t->hosts = chance(d, 45) ? 1 : 2 + (int)roll(d, TRIAL_HOSTS - 1);
+    if (t->hosts > t->ranks)
+        t->hosts = t->ranks;
+    for (int r = 0; r < t->ranks; r++)
+        t->host_of[r] = r < t->hosts ? r : (int)roll(d, (uint64_t)t->hosts);
+    t->by_tcp = t->hosts == 1 && chance(d, 25);
+    for (int r = 0; r < t->ranks; r++)
+        t->start_ns[r] = roll(d, chance(d, 20) ? 2 * SECOND : 20 * MS);
+}
+
+static void draw_settings(trial *t, dice *d)
+{
+    static const int64_t SLOTS[] = {4096, 8192, 65536}, CACHES[] = {0, 3, 64};
+    static const int64_t FUSIONS[] = {0, 2000, 128 << 20};
+    static const int SPINS[] = {0, 2, 20}, YIELDS[] = {0, 5, 100};
+    static const char *const ALGORITHMS[] = {"auto", "auto",     "auto",    "auto",
+                                             "ring", "doubling", "halving", "tree"};
+    t->slot_bytes = SLOTS[roll(d, 3)];
+    t->cache_capacity = CACHES[roll(d, 3)];
+    t->fusion_threshold = FUSIONS[roll(d, 3)];
+    t->spin_us = SPINS[roll(d, 3)];
+    t->yield_us = YIELDS[roll(d, 3)];
+    t->algorithm = ALGORITHMS[roll(d, sizeof ALGORITHMS / sizeof *ALGORITHMS)];
+    t->secure = chance(d, 50);
+    t->encrypts = t->secure && chance(d, 30);
+    t->has_launcher = chance(d, 70);
+    t->heartbeat_s = 3 + (int)roll(d, 5);
+}
+
+static void draw_set(const trial *t, dice *d, trial_set *s)
+{
+    s->size = 0;
+    for (int32_t r = 0; r < t->ranks; r++) {
+        if (chance(d, 60))
+            s->ranks[s->size++] = r;
+    }
+    if (s->size == 0)
+        s->ranks[s->size++] = (int32_t)roll(d, (uint64_t)t->ranks);
+}
+
+static bool is_new(const trial *t, const trial_set *s)
+{
+    for (int i = 0; i < t->set_count; i++) {
+        if (t->sets[i].size == s->size &&
+            memcmp(t->sets[i].ranks, s->ranks, (size_t)s->size * sizeof *s->ranks) == 0)
+            return false;
+    }
+    return true;
+}
+
+static void draw_sets(trial *t, dice *d)
+{
+    t->set_count = 1;
+    t->sets[0].size = t->ranks;
+    for (int32_t r = 0; r < t->ranks; r++)
+        t->sets[0].ranks[r] = r;
+    const int wanted = chance(d, 40) ? 1 + (int)roll(d, TRIAL_SETS - 1) : 0;
+    for (int i = 0; i < wanted; i++) {
+        trial_set *s = &t->sets[t->set_count];
+        draw_set(t, d, s);
+        t->set_count += is_new(t, s);
+    }
+}
+
+/* ---- Tasks -------------------------------------------------------------------------------------- */
+
+static const rueda_dtype DTYPES[] = {RUEDA_U8,   RUEDA_I16, RUEDA_I32, RUEDA_I64,
+                                     RUEDA_BF16, RUEDA_F16, RUEDA_F32, RUEDA_F64};
+
+static void draw_operator(task *k, dice *d)
+{
+    static const rueda_op OPS[] = {RUEDA_SUM, RUEDA_SUM, RUEDA_AVERAGE, RUEDA_MIN, RUEDA_MAX};
+    k->op = OPS[roll(d, sizeof OPS / sizeof *OPS)];
+    if (k->kind == TASK_ALLREDUCE && chance(d, 30)) {
+        k->op = RUEDA_ADASUM;
+        k->dtype = DTYPES[4 + roll(d, 4)];
+        k->alike = chance(d, 50);
+    }
+}
+
+/* Tensors of the same name in later batches are the same, so that they are remembered. */
+static void draw_task(const trial *t, dice *d, task *k, uint32_t number, int place)
+{
+    k->kind = chance(d, 50) ? TASK_ALLREDUCE : (task_kind)roll(d, TASK_KINDS);
+    k->number = number;
+    k->dtype = DTYPES[roll(d, sizeof DTYPES / sizeof *DTYPES)];
+    k->count = roll_count(d);
+    draw_operator(k, d);
+    k->set = chance(d, 70) ? 0 : (int)roll(d, (uint64_t)t->set_count);
+    const trial_set *s = &t->sets[k->set];
+    k->root = s->ranks[roll(d, (uint64_t)s->size)];
+    k->peer = s->ranks[roll(d, (uint64_t)s->size)];
+    if (k->kind == TASK_MESSAGE && k->peer == k->root)
+        k->kind = TASK_BARRIER;
+    k->shared = chance(d, 40);
+    k->in_place = chance(d, 50);
+    snprintf(k->name, sizeof k->name, "t%d.%u", place, chance(d, 60) ? 0 : number);
+}
+
+static void repeat_task(const trial *t, dice *d, task *k, uint32_t number)
+{
+    const batch *before = &t->batches[t->batch_count - 1];
+    *k = before->tasks[roll(d, (uint64_t)before->count)];
+    k->number = number;
+}
+
+static bool has_name(const batch *b, const task *k)
+{
+    for (int i = 0; i < b->count; i++) {
+        if (strcmp(b->tasks[i].name, k->name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void draw_batch(trial *t, dice *d, batch *b, uint32_t *number)
+{
+    const int wanted = 1 + (int)roll(d, TRIAL_TASKS);
+    *b = (batch){.compute_ns = roll(d, chance(d, 20) ? 200 * MS : 100000),
+                 .one_by_one = chance(d, 30),
+                 .remade_set = chance(d, 15) ? (int)roll(d, (uint64_t)t->set_count) : 0};
+    for (int i = 0; i < wanted; i++) {
+        task *k = &b->tasks[b->count];
+        if (t->batch_count > 0 && chance(d, 50))
+            repeat_task(t, d, k, ++*number);
+        else
+            draw_task(t, d, k, ++*number, i);
+        b->count += !has_name(b, k);
+    }
+}
+
+static void draw_batches(trial *t, dice *d)
+{
+    uint32_t number = 0;
+    const int wanted = 1 + (int)roll(d, TRIAL_BATCHES);
+    /* who comes again where a rank is missing hears of it from the launcher alone */
+    t->lives = t->has_launcher && chance(d, 15) ? 2 : 1;
+    t->ends_together = chance(d, 65);
+    for (t->batch_count = 0; t->batch_count < wanted; t->batch_count++)
+        draw_batch(t, d, &t->batches[t->batch_count], &number);
+}
+
+/* ---- Mishaps ------------------------------------------------------------------------------------ */
+
+static void draw_mishap(const trial *t, dice *d, mishap *m)
+{
+    static const mishap_kind KINDS[] = {
+        MISHAP_KILL,      MISHAP_KILL,      MISHAP_KILL, MISHAP_STOP,  MISHAP_STOP,    MISHAP_CUT,
+        MISHAP_HALF_OPEN, MISHAP_PARTITION, MISHAP_SLOW, MISHAP_CLOCK, MISHAP_SHORTAGE};
+    *m = (mishap){.kind = KINDS[roll(d, sizeof KINDS / sizeof *KINDS)],
+                  .rank = (int)roll(d, (uint64_t)t->ranks)};
+    m->other = (m->rank + 1 + (int)roll(d, (uint64_t)t->ranks - 1)) % t->ranks;
+    if (chance(d, 60))
+        m->at_point = 1 + roll(d, chance(d, 50) ? 300 : POINTS_MOST);
+    m->at_ns = roll(d, chance(d, 50) ? 60 * MS : 3 * SECOND);
+    m->nth = 1 + roll(d, 150);
+    m->onwards = chance(d, 30);
+    const uint64_t silence = (uint64_t)t->heartbeat_s * SECOND;
+    m->lasts_ns = chance(d, 50) ? roll(d, silence / 3) : 2 * silence + roll(d, 10 * SECOND);
+}
+
+static void draw_mishaps(trial *t, dice *d)
+{
+    const int wanted = chance(d, 20) ? 0 : chance(d, 75) ? 1 : 1 + (int)roll(d, TRIAL_MISHAPS);
+    for (t->mishap_count = 0; t->mishap_count < wanted; t->mishap_count++)
+        draw_mishap(t, d, &t->mishaps[t->mishap_count]);
+    t->undisturbed = wanted == 0 && chance(d, 80);
+}
+
+static void leave_out(trial *t, const trial_limits *limits)
+{
+    int kept = 0;
+    if (limits->batches >= 0 && limits->batches < t->batch_count)
+        t->batch_count = limits->batches;
+    for (int b = 0; b < t->batch_count; b++) {
+        if (limits->tasks >= 0 && limits->tasks < t->batches[b].count)
+            t->batches[b].count = limits->tasks;
+    }
+    for (int m = 0; m < t->mishap_count; m++) {
+        if ((limits->without >> m & 1) == 0)
+            t->mishaps[kept++] = t->mishaps[m];
+    }
+    t->mishap_count = kept;
+}
+
+/* ---- Memory that peers write ------------------------------------------------------------------------ */
+
+/* Peers write to each other's memory only in large operations on memory of rueda_alloc on one host: some trials do
+ * nothing else, and then one of the ranks often stops, perhaps in the midst of it, until the others know it for lost.
+ * From dice of its own, so that other trials stay what they are. */
+static void draw_shared(trial *t, dice *d)
+{
+    if (t->hosts > 1 || t->by_tcp || !chance(d, 25))
+        return;
+    t->algorithm = "auto";
+    for (int b = 0; b < t->batch_count; b++) {
+        for (int i = 0; i < t->batches[b].count; i++) {
+            task *k = &t->batches[b].tasks[i];
+            k->shared = true;
+            if (k->kind == TASK_ALLREDUCE && k->op != RUEDA_ADASUM)
+                k->count += TRIAL_ELEMENTS / 2;
+        }
+    }
+    if (t->mishap_count == 0 || chance(d, 30))
+        return;
+    mishap *m = &t->mishaps[0];
+    m->kind = MISHAP_STOP;
+    m->at_point = 1 + roll(d, POINTS_MOST / 4);
+    m->lasts_ns = ((uint64_t)t->heartbeat_s + 3) * SECOND + roll(d, 3 * SECOND);
+}
+
+/* ---- Strangers ---------------------------------------------------------------------------------- */
+
+static void draw_stranger(trial *t, dice *d)
+{
+    t->has_stranger = (t->hosts > 1 || t->by_tcp) && chance(d, 15);
+    t->stranger_rank = 1 + (int)roll(d, (uint64_t)t->ranks - 1);
+    t->stranger_host = (int)roll(d, (uint64_t)t->hosts);
+    t->stranger_knows_name = t->secure && chance(d, 50);
+    t->stranger_ns = roll(d, 30 * MS);
+    t->undisturbed = t->undisturbed && !t->has_stranger;
+}
+
+/* ---- The whole ---------------------------------------------------------------------------------- */
+
+void trial_draw(trial *t, uint64_t seed, const trial_limits *limits)
+{
+    dice d = {seed * UINT64_C(0xd1342543de82ef95) + 1};
+    memset(t, 0, sizeof *t);
+    t->seed = seed;
+    draw_hosts(t, &d);
+    draw_settings(t, &d);
+    draw_sets(t, &d);
+    draw_batches(t, &d);
+    draw_mishaps(t, &d);
+    dice own = {~d.state};
+    draw_shared(t, &own);
+    draw_stranger(t, &own);
+    leave_out(t, limits);
+}
+
+int trial_index(const trial *t, int set, int rank)
+{
+    for (int i = 0; i < t->sets[set].size; i++) {
+        if (t->sets[set].ranks[i] == rank)
+            return i;
+    }
+    return -1;
+}
+
+bool trial_takes_part(const trial *t, const task *k, int rank)
+{
+    if (k->kind == TASK_MESSAGE)
+        return rank == k->root || rank == k->peer;
+    return trial_index(t, k->set, rank) >= 0;
+}
+
+bool trial_may_end(const trial *t)
+{
+    const uint64_t silence = (uint64_t)t->heartbeat_s * SECOND;
+    for (int i = 0; i < t->mishap_count; i++) {
+        const mishap *m = &t->mishaps[i];
+        const bool lasts = m->kind == MISHAP_STOP || m->kind == MISHAP_PARTITION;
+        if (m->kind != MISHAP_SLOW && m->kind != MISHAP_CLOCK &&
+            !(lasts && m->lasts_ns < silence / 2))
+            return true;
+    }
+    return false;
+}
+
+const char *task_name(task_kind kind)
+{
+    static const char *const NAMES[] = {
+#define TASK_TEXT(name, call) #call,
+        TASK_LIST(TASK_TEXT)};
+    return NAMES[kind];
+}

@@ -1,0 +1,152 @@
+/* trial.h: what a seed chooses: a job (ranks, hosts, settings, tasks) and the mishaps that befall it.
+ *
+ * A trial is drawn before it runs, and nothing of it changes while it runs. The world has chances of its own
+ * (world/sim/sim.h), from the same seed.
+ */
+#ifndef RUEDA_SIM_TRIAL_H
+#define RUEDA_SIM_TRIAL_H
+
+#include "rueda.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TRIAL_RANKS 8 /* at most */
+#define TRIAL_HOSTS 3
+#define TRIAL_SETS 3 /* with the global one */
+#define TRIAL_BATCHES 10
+#define TRIAL_TASKS 6 /* of a batch */
+#define TRIAL_MISHAPS 3
+#define TRIAL_ELEMENTS 6000
+
+/* ---- Tasks ------------------------------------------------------------------------------------- */
+
+/* name, call */
+#define TASK_LIST(X)                                                                               \
+    X(ALLREDUCE, allreduce)                                                                        \
+    X(ALLGATHER, allgather)                                                                        \
+    X(BROADCAST, broadcast)                                                                        \
+    X(ALLTOALL, alltoall)                                                                          \
+    X(REDUCESCATTER, reducescatter)                                                                \
+    X(REDUCE, reduce)                                                                              \
+    X(GATHER, gather)                                                                              \
+    X(SCATTER, scatter)                                                                            \
+    X(BARRIER, barrier)                                                                            \
+    X(MESSAGE, message)
+
+typedef enum task_kind {
+#define TASK_ENUM(name, call) TASK_##name,
+    TASK_LIST(TASK_ENUM) TASK_KINDS
+} task_kind;
+
+/* One operation of some ranks. */
+typedef struct task {
+    task_kind kind;
+    uint32_t number; /* among all of the trial */
+    rueda_dtype dtype;
+    rueda_op op;
+    bool alike;     /* Adasum: all ranks have the same values; else each its own places */
+    uint32_t count; /* elements of a rank, or for each other rank */
+    int set;
+    int root, peer; /* global ranks; a message goes from root to peer */
+    bool shared;    /* in memory of rueda_alloc */
+    bool in_place;
+    char name[16]; /* comes again in later batches */
+} task;
+
+/* What all submit before they wait; each rank in an order of its own. */
+typedef struct batch {
+    int count;
+    task tasks[TRIAL_TASKS];
+    uint64_t compute_ns; /* a rank computes up to so long before it submits */
+    bool one_by_one;     /* in the same order, and each is waited for at once */
+    int remade_set;      /* is removed and made again before; 0: none */
+} batch;
+
+/* ---- Mishaps ----------------------------------------------------------------------------------- */
+
+/* name, what the story says */
+#define MISHAP_LIST(X)                                                                             \
+    X(KILL, "is killed")                                                                           \
+    X(STOP, "is stopped")                                                                          \
+    X(CUT, "loses its connections with")                                                           \
+    X(HALF_OPEN, "loses its connections, unknown to")                                              \
+    X(PARTITION, "is cut off from")                                                                \
+    X(SLOW, "becomes slow")                                                                        \
+    X(CLOCK, "has a clock that jumps")                                                             \
+    X(SHORTAGE, "runs short of something")
+
+typedef enum mishap_kind {
+#define MISHAP_ENUM(name, text) MISHAP_##name,
+    MISHAP_LIST(MISHAP_ENUM) MISHAP_KINDS
+} mishap_kind;
+
+typedef struct mishap {
+    mishap_kind kind;
+    int rank, other;   /* ranks; PARTITION and CLOCK mean their hosts */
+    uint64_t at_point; /* of the rank; 0: at a time */
+    uint64_t at_ns;
+    uint64_t lasts_ns; /* STOP, PARTITION; CLOCK: how far; UINT64_MAX: for ever */
+    uint64_t nth;      /* SHORTAGE: which call */
+    bool onwards;
+} mishap;
+
+/* ---- A trial ------------------------------------------------------------------------------------ */
+
+typedef struct trial_set {
+    int size;
+    int32_t ranks[TRIAL_RANKS];
+} trial_set;
+
+typedef struct trial {
+    uint64_t seed;
+    int ranks, hosts;
+    int host_of[TRIAL_RANKS];
+    bool by_tcp; /* also inside of a host */
+    bool secure, encrypts;
+    bool has_launcher; /* somebody tells each host which ranks have ended: see boot/board.h */
+    int heartbeat_s;
+    int64_t slot_bytes, cache_capacity, fusion_threshold;
+    int spin_us, yield_us;
+    const char *algorithm;
+    uint64_t start_ns[TRIAL_RANKS];
+    int set_count;
+    trial_set sets[TRIAL_SETS];
+    int batch_count;
+    batch batches[TRIAL_BATCHES];
+    int mishap_count;
+    mishap mishaps[TRIAL_MISHAPS];
+    int lives;          /* a rank that has done all leaves, and joins again, so many times */
+    bool ends_together; /* by a barrier; else each rank leaves when it has done its own */
+    bool undisturbed;   /* no mishaps, and nobody is kept from running: what takes long sleeps */
+    bool has_stranger;  /* a rank of another job calls at our meeting */
+    int stranger_rank, stranger_host;
+    bool stranger_knows_name; /* our job's name, and has another key; else it has another name */
+    uint64_t stranger_ns;     /* when it comes */
+} trial;
+
+/* What of a trial is left out, when a failing one is shortened. */
+typedef struct trial_limits {
+    int batches;          /* at most; -1: all */
+    int tasks;            /* of a batch, at most; -1: all */
+    uint32_t without;     /* a bit for each mishap, by its place */
+    bool calm;            /* the world has no whims: no pieces, delays, torn copies */
+    const char *timeline; /* a file that the ranks write, or NULL */
+} trial_limits;
+
+#define TRIAL_WHOLE                                                                                \
+    {                                                                                              \
+        .batches = -1, .tasks = -1                                                                 \
+    }
+
+void trial_draw(trial *t, uint64_t seed, const trial_limits *limits);
+/* Whether a rank takes part in a task. */
+bool trial_takes_part(const trial *t, const task *k, int rank);
+/* A rank's place in a set, or -1. */
+int trial_index(const trial *t, int set, int rank);
+/* Whether something befalls the job that may end it. */
+bool trial_may_end(const trial *t);
+const char *task_name(task_kind kind);
+
+#endif
