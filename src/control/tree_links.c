@@ -68,8 +68,10 @@ void tree_say(network *n, tree_link *l, const struct iovec *parts, int count)
     }
     for (int i = 0; i < count; i++) {
         const size_t passed = skip < parts[i].iov_len ? skip : parts[i].iov_len;
-        memcpy(to, (const uint8_t *)parts[i].iov_base + passed, parts[i].iov_len - passed);
-        to += parts[i].iov_len - passed;
+        const size_t rest = parts[i].iov_len - passed;
+        if (rest > 0) /* an empty part may be no memory at all */
+            memcpy(to, (const uint8_t *)parts[i].iov_base + passed, rest);
+        to += rest;
         skip -= passed;
     }
     l->out.end = (size_t)(to - l->out.bytes);
