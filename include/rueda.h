@@ -85,7 +85,8 @@ extern "C" {
     X(ERR_TIMEOUT, 12, JOB, "a time limit has passed")                                             \
     X(ERR_JOINED, 13, OPERATION, "a rank has joined; only allreduce works now")                    \
     X(ERR_INTERNAL, 14, PROCESS, "a defect in rueda")                                              \
-    X(ERR_INTERRUPTED, 15, OPERATION, "the caller was interrupted while it waited")
+    X(ERR_INTERRUPTED, 15, OPERATION, "the caller was interrupted while it waited")               \
+    X(ERR_MEMBERS, 16, JOB, "the members of the job change: adopt the next view")
 
 typedef enum rueda_status {
 #define RUEDA_STATUS_ENUM(name, value, scope, sentence) RUEDA_##name = (value),

@@ -36,6 +36,8 @@
       "Where ranks on several hosts meet: HOST:PORT of rank 0, which takes one of the 15 ports after it where somebody else has that, or file:PATH in a folder that all hosts see.") \
     X(TEXT, board, "RUEDA_BOARD", NULL, "", 0, 63, JOB, \
       "Where `rueda run` tells which ranks have ended, and learns whom the others name for it.") \
+    X(BOOL, elastic, "RUEDA_ELASTIC", "HOROVOD_ELASTIC", 0, 0, 1, EQUAL, \
+      "The job outlives its workers: when one is lost the others go on without it, see docs/elastic.md. `rueda run --min-np` sets it.") \
     X(TEXT, key, "RUEDA_KEY", NULL, "", 0, 64, JOB, \
       "Secret of the job, 64 hexadecimal digits: who does not know it cannot join. `rueda run` makes one.") \
     X(TEXT, key_file, "RUEDA_KEY_FILE", NULL, "", 0, 255, LOCAL, \
