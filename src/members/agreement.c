@@ -5,12 +5,13 @@
 
 _Static_assert(MEMBERS_MOST < BALLOT_STEP, "every leader has ballots of its own");
 
-void agreement_init(agreement *a, uint32_t self, uint32_t workers, uint32_t count, statement *heard)
+void agreement_init(agreement *a, uint32_t self, uint32_t workers, uint64_t number,
+                    statement *heard)
 {
     memset(heard, 0, workers * sizeof *heard);
     *a = (agreement){.self = self, .workers = workers, .heard = heard};
-    heard[self].number = 2;
-    for (uint32_t w = 0; w < count; w++)
+    heard[self].number = number + 1;
+    for (uint32_t w = 0; w < workers; w++)
         members_add(&heard[self].electors, w);
 }
 
@@ -91,8 +92,8 @@ bool agreement_is_called(const agreement *a)
     MEMBERS_EACH(worker, agreement_members(a))
     {
         const statement *s = &a->heard[worker];
-        const bool asks = is_about_ours(a, worker) && (s->leads != 0 || s->promised != 0 ||
-                                                       (s->flags & STATEMENT_CALLS) != 0);
+        const bool asks = is_about_ours(a, worker) &&
+                          (s->leads != 0 || s->promised != 0 || (s->flags & STATEMENT_CALLS) != 0);
         const bool left = (s->flags & STATEMENT_LEFT) != 0;
         const bool gone = members_has(&a->dead, worker) || members_has(&a->suspected, worker);
         if (asks || (gone && !left))
@@ -237,7 +238,8 @@ static void begin(agreement *a, uint64_t number, members_list electors)
 {
     *own(a) = (statement){
         .number = number, .flags = own(a)->flags & STATEMENT_LEFT, .electors = electors};
-    a->suspected = (members_list){{0}}; /* who was and is a member has followed the ballot: it lives */
+    a->suspected =
+        (members_list){{0}}; /* who was and is a member has followed the ballot: it lives */
     a->may_vote = a->may_lead_again = false;
 }
 
@@ -282,8 +284,7 @@ static bool call_too(agreement *a)
 bool agreement_step(agreement *a)
 {
     bool changed = catch_up(a);
-    if (!members_has(agreement_members(a), a->self) ||
-        (own(a)->flags & STATEMENT_LEFT) != 0)
+    if (!members_has(agreement_members(a), a->self) || (own(a)->flags & STATEMENT_LEFT) != 0)
         return changed;
     for (bool moved = true; moved;) {
         moved = call_too(a);

@@ -53,8 +53,8 @@ typedef struct agreement {
     bool may_lead_again;    /* our ballot was overtaken, and long enough ago */
 } agreement;
 
-/* The first view has the workers 0 … count − 1. `heard` has room for `workers` statements and stays the caller's. */
-void agreement_init(agreement *a, uint32_t self, uint32_t workers, uint32_t count,
+/* View `number` has all workers, 0 … workers − 1. `heard` has room for as many statements and stays the caller's. */
+void agreement_init(agreement *a, uint32_t self, uint32_t workers, uint64_t number,
                     statement *heard);
 
 /* What another worker says now. */

@@ -24,9 +24,9 @@ typedef struct peer {
 
 typedef struct state {
     peer peers[WORKERS];
-    uint32_t deaths, suspicions;  /* still to come */
-    members_list decided[VIEWS];  /* by number */
-    members_list voters[VIEWS];   /* by number: who has touched nothing of the view before since */
+    uint32_t deaths, suspicions; /* still to come */
+    members_list decided[VIEWS]; /* by number */
+    members_list voters[VIEWS];  /* by number: who has touched nothing of the view before since */
 } state;
 
 typedef struct search {
@@ -273,7 +273,7 @@ static void begin_search(search *g, state *first)
 {
     for (uint32_t i = 0; i < g->workers; i++) {
         peer *p = &first->peers[i];
-        agreement_init(&p->a, i, g->workers, g->workers, p->heard);
+        agreement_init(&p->a, i, g->workers, 1, p->heard);
         p->lives = true;
     }
     for (uint32_t i = 0; i < g->workers; i++) {
