@@ -1,6 +1,7 @@
-/* explore.c WORKERS DEATHS SUSPICIONS [BALLOTS]: all that can happen in an agreement of a few workers: every order in
+/* explore.c WORKERS DEATHS SUSPICIONS BALLOTS [together]: all that can happen in an agreement of a few workers: every order in
  * which statements are heard, deaths at any time, and workers that are taken for dead while they live. Where more
- * than so many ballots would be led for one view, the search goes no further.
+ * than so many ballots would be led for one view, the search goes no further. `together`: a worker hears at one time
+ * what all others say and who is dead, and votes at once, as it does with the roster; else one of these at a time.
  */
 #define MEMBERS_MOST 64 /* small statements, for many states */
 #include "members/agreement.c"
@@ -12,7 +13,6 @@
 
 #define WORKERS 5        /* at most */
 #define VIEWS 8          /* that can be decided */
-#define ROUNDS_DEFAULT 3 /* of ballots for one view */
 #define DEPTH_MOST 1000  /* events one after the other */
 #define FIRST_ROOM (UINT64_C(1) << 16)
 
@@ -32,6 +32,7 @@ typedef struct state {
 typedef struct search {
     uint32_t workers;
     uint64_t rounds;
+    bool together;
     uint64_t (*seen)[2]; /* hashes of states; 0, 0: free */
     uint64_t room, states, ends, cut_off;
     state *path;
@@ -185,6 +186,21 @@ static bool allow_vote(state *s, uint32_t i)
     return true;
 }
 
+static bool hear_all(const search *g, state *s, uint32_t i)
+{
+    peer *p = &s->peers[i];
+    bool new = false;
+    for (uint32_t j = 0; j < g->workers; j++) {
+        const statement *said = &s->peers[j].heard[j];
+        new |= memcmp(&p->heard[j], said, sizeof *said) != 0;
+        agreement_hear(&p->a, j, said);
+        new |= learn_death(s, i, j);
+    }
+    if (new)
+        think(s, i);
+    return allow_vote(s, i) || new;
+}
+
 static bool lead_again(search *g, state *s, uint32_t i)
 {
     peer *p = &s->peers[i];
@@ -220,13 +236,13 @@ static bool happen(search *g, state *s, event what, uint32_t i, uint32_t j)
         return false;
     switch (what) {
     case HEAR:
-        return hear(s, i, j);
+        return g->together ? j == 0 && hear_all(g, s, i) : hear(s, i, j);
     case LEARN_DEATH:
-        return learn_death(s, i, j);
+        return !g->together && learn_death(s, i, j);
     case SUSPECT:
         return suspect(s, i, j);
     case ALLOW_VOTE:
-        return j == 0 && allow_vote(s, i);
+        return !g->together && j == 0 && allow_vote(s, i);
     case LEAD_AGAIN:
         return j == 0 && lead_again(g, s, i);
     default:
@@ -305,12 +321,13 @@ static void explore_all(search *g, uint32_t deaths, uint32_t suspicions)
 
 int main(int argc, char **argv)
 {
-    if (argc < 4 || argc > 5) {
-        fputs("usage: explore WORKERS DEATHS SUSPICIONS [BALLOTS]\n", stderr);
+    if (argc < 5 || argc > 6) {
+        fputs("usage: explore WORKERS DEATHS SUSPICIONS BALLOTS [together]\n", stderr);
         return 2;
     }
     search g = {.workers = (uint32_t)atoi(argv[1]),
-                .rounds = argc > 4 ? (uint64_t)atoi(argv[4]) : ROUNDS_DEFAULT,
+                .rounds = (uint64_t)atoi(argv[4]),
+                .together = argc > 5,
                 .room = FIRST_ROOM};
     if (g.workers < 1 || g.workers > WORKERS) {
         fprintf(stderr, "explore: from 1 to %d workers\n", WORKERS);
