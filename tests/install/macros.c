@@ -38,12 +38,13 @@ int expand(float *data, const int64_t *shape)
 {
     rueda_tensor tensor = RUEDA_TENSOR("name", data, RUEDA_F32, 1, shape);
     rueda_options options = RUEDA_OPTIONS(RUEDA_SUM);
+    rueda_members members = RUEDA_MEMBERS;
     tensor = RUEDA_TENSOR(NULL, data, RUEDA_F64, 2, shape);
     options = RUEDA_OPTIONS(RUEDA_ADASUM);
     options.process_set = RUEDA_GLOBAL_SET;
     rueda_output output = RUEDA_OUTPUT;
     rueda_init_options init =
-        RUEDA_COMPOUND(rueda_init_options){sizeof init, 0, NULL, NULL, NULL, NULL, NULL};
+        RUEDA_COMPOUND(rueda_init_options){sizeof init, 0, NULL, NULL, NULL, NULL, NULL, 0};
     return rueda_init(&init) == RUEDA_OK && rueda_allreduce(&tensor, &options, NULL) == RUEDA_OK &&
-           tensor.struct_size + options.struct_size + output.struct_size > 0;
+           tensor.struct_size + options.struct_size + output.struct_size + members.struct_size > 0;
 }

@@ -49,6 +49,20 @@ void progress_start(progress *p, const subject *about, const run_options *run, c
     fflush(stdout);
 }
 
+void progress_change(progress *p, const run_options *run, int workers, int step)
+{
+    if (p->mode == PROGRESS_NONE && choose(run) == PROGRESS_BAR) /* another rank has drawn so far */
+        bar_clear_when_interrupted();
+    p->mode = choose(run);
+    p->workers = workers;
+    if (p->mode == PROGRESS_NONE)
+        return;
+    printf("%s%d worker%s go%s on after step %d: others were lost\n",
+           p->mode == PROGRESS_BAR ? BAR_CLEAR : "", workers, plural(workers),
+           workers == 1 ? "es" : "", step);
+    fflush(stdout);
+}
+
 /* ---- Bar ------------------------------------------------------------------------------------- */
 
 static void add_cells(bar *b, double part)
@@ -121,11 +135,12 @@ static double running(double mean, double value, int step)
 
 void progress_step(progress *p, const step_record *r)
 {
-    if (p->mode == PROGRESS_NONE)
-        return;
+    /* on all ranks: another one may be rank 0 later */
     p->loss = running(p->loss, r->loss, r->step);
     p->accuracy = running(p->accuracy, r->accuracy, r->step);
     p->orthogonality = running(p->orthogonality, r->orthogonality, r->step);
+    if (p->mode == PROGRESS_NONE)
+        return;
     const int tenth = (int)((int64_t)10 * r->step / r->steps);
     if (isfinite(r->test) || (p->mode == PROGRESS_LINES && tenth > p->shown_tenth)) {
         print_line(p, r);
@@ -138,10 +153,12 @@ void progress_step(progress *p, const step_record *r)
 
 /* ---- The end --------------------------------------------------------------------------------- */
 
-static void print_row(const char *name, double first, double last, int workers)
+/* In an elastic job there may be fewer workers at the end. */
+static void print_row(const progress *p, const run_summary *s, const char *name, double first,
+                      double last)
 {
-    printf("  %-17s %11.2f %7.1f %11.2f %7.1f\n", name, first, first * workers, last,
-           last * workers);
+    printf("  %-17s %11.2f %7.1f %11.2f %7.1f\n", name, first, first * s->workers, last,
+           last * p->workers);
 }
 
 static void print_orthogonality(const progress *p, const run_summary *s)
@@ -149,10 +166,13 @@ static void print_orthogonality(const progress *p, const run_summary *s)
     printf("\n%-19s %11s %7s %11s %7s\n", "orthogonality", "first tenth", "add up", "last tenth",
            "add up");
     for (int t = 0; t < p->about->tensors; t++)
-        print_row(p->about->places[t].name, s->tensor_first[t], s->tensor_last[t], s->workers);
-    print_row("the whole update", s->first, s->last, s->workers);
-    printf("\nOf the %d workers' steps about %.1f added up at first, about %.1f at the end.\n",
-           s->workers, s->first * s->workers, s->last * s->workers);
+        print_row(p, s, p->about->places[t].name, s->tensor_first[t], s->tensor_last[t]);
+    print_row(p, s, "the whole update", s->first, s->last);
+    printf("\nOf the %d workers' steps about %.1f added up at first, about %.1f", s->workers,
+           s->first * s->workers, s->last * p->workers);
+    if (p->workers != s->workers)
+        printf(" of %d", p->workers);
+    puts(" at the end.");
 }
 
 void progress_summary(const progress *p, const run_summary *s)

@@ -16,6 +16,8 @@ typedef struct progress {
 /* `what` is the first line: what is trained, on what, how. */
 void progress_start(progress *p, const subject *about, const run_options *run, const run_summary *s,
                     const char *what);
+/* Ranks of an elastic job were lost after `step`, and so many workers go on. Rank 0 may be another than before. */
+void progress_change(progress *p, const run_options *run, int workers, int step);
 void progress_step(progress *p, const step_record *r);
 void progress_summary(const progress *p, const run_summary *s);
 

@@ -5,6 +5,8 @@
  *   2. the workers' steps are combined into one, by rueda_grouped_allreduce;
  *   3. all add the same combined step to the same parameters, which so stay the same everywhere.
  *
+ * When a rank of an elastic job is lost (`rueda run --min-np`), the others go on from where rank 0 is: see go_on.
+ *
  * Averaging and summing combine gradients; the momentum is then that of the mean or the sum. Adasum
  * combines finished updates: every worker keeps a momentum of its own and applies its own optimizer,
  * as if it trained alone, and the differences to the common start are combined.
@@ -21,6 +23,15 @@ enum { SHUFFLE_STREAM = 1, WEIGHTS_STREAM = 0 };
 
 /* ---- Before the first step ------------------------------------------------------------------- */
 
+/* All ranks get what rank 0 has. */
+static rueda_status share(const char *name, void *data, rueda_dtype dtype, int64_t count)
+{
+    const rueda_tensor tensor = RUEDA_TENSOR(name, data, dtype, 1, &count);
+    rueda_options options = RUEDA_OPTIONS(RUEDA_SUM);
+    options.root = 0;
+    return rueda_broadcast(&tensor, &options, NULL);
+}
+
 /* All ranks begin with the weights of rank 0. */
 static rueda_status share_parameters(trainer *t)
 {
@@ -28,30 +39,28 @@ static rueda_status share_parameters(trainer *t)
         random_state random = random_stream((uint64_t)t->o->run.seed, WEIGHTS_STREAM);
         network_init_parameters(t->parameters, &random);
     }
-    const int64_t shape[] = {NETWORK_PARAMETERS};
-    rueda_tensor tensor = RUEDA_TENSOR("parameters", t->parameters, RUEDA_F32, 1, shape);
-    rueda_options options = RUEDA_OPTIONS(RUEDA_SUM);
-    options.root = 0;
-    return rueda_broadcast(&tensor, &options, NULL);
+    return share("parameters", t->parameters, RUEDA_F32, NETWORK_PARAMETERS);
 }
 
 /* ---- One step -------------------------------------------------------------------------------- */
 
 /* Every rank shuffles all images in the same way; worker w takes the w-th part. */
-static void shuffle(trainer *t, int epoch)
+static void shuffle(trainer *t)
 {
-    random_state random = random_stream((uint64_t)t->o->run.seed, SHUFFLE_STREAM + (uint64_t)epoch);
+    random_state random =
+        random_stream((uint64_t)t->o->run.seed, SHUFFLE_STREAM + (uint64_t)t->at.epoch);
     for (int i = 0; i < t->training->count; i++)
         t->order[i] = i;
     random_shuffle(&random, t->order, t->training->count);
 }
 
 /* 1: one worker's batch. Leaves its gradient, or with Adasum its own update, in updates[w]. */
-static void work(trainer *t, int w, int step_of_epoch, double rate)
+static void work(trainer *t, int w, double rate)
 {
     const int worker = t->rank * t->local + w, batch = (int)t->o->batch;
+    const int done = ((int)t->at.seen - t->begins) / t->workers; /* by each worker, of its share */
     int correct;
-    network_load(t->net, t->training, t->order + worker * t->share + step_of_epoch * batch, batch);
+    network_load(t->net, t->training, t->order + t->begins + worker * t->share + done, batch);
     t->sums.loss += network_forward(t->net, t->parameters, &correct);
     t->sums.correct += correct;
     network_backward(t->net, t->parameters, t->updates[w]);
@@ -128,18 +137,21 @@ static rueda_status test(trainer *t, double *accuracy)
 
 /* ---- The loop -------------------------------------------------------------------------------- */
 
-static rueda_status train_step(trainer *t, int step_of_epoch, step_record *r)
+static rueda_status train_step(trainer *t, step_record *r)
 {
     const double images = (double)t->workers * (double)t->o->batch, start = job_now();
     t->sums = (metrics){0};
+    r->step = (int)t->at.step + 1;
     r->rate = learning_rate(t->o->run.lr, r->step - 1, r->steps);
     for (int w = 0; w < t->local; w++)
-        work(t, w, step_of_epoch, r->rate);
+        work(t, w, r->rate);
     const rueda_status status = combine(t);
     if (status != RUEDA_OK)
         return status;
     note_orthogonality(t, r);
     apply(t, r->rate);
+    t->at.step++;
+    t->at.seen += (int64_t)images;
     r->seconds += job_now() - start;
     r->items += images;
     r->loss = t->sums.loss / images;
@@ -147,34 +159,81 @@ static rueda_status train_step(trainer *t, int step_of_epoch, step_record *r)
     return RUEDA_OK;
 }
 
-static bool is_due(const trainer *t, const step_record *r, bool epoch_ends)
+static bool is_due(const trainer *t, const step_record *r)
 {
-    return epoch_ends || (t->o->run.eval_every > 0 && r->step % t->o->run.eval_every == 0);
+    return trainer_steps_left(t) == 0 || !isfinite(r->loss) ||
+           (t->o->run.eval_every > 0 && r->step % t->o->run.eval_every == 0);
+}
+
+static void begin_epoch(trainer *t, int64_t epoch)
+{
+    t->at.epoch = epoch;
+    t->at.seen = 0;
+    trainer_divide(t);
+    shuffle(t);
+}
+
+/* A step, or, where a change of members came before the test at the end of an epoch, that test alone. */
+static rueda_status move_on(trainer *t, step_record *r)
+{
+    r->epoch = (int)t->at.epoch + 1;
+    r->test = NAN;
+    rueda_status status = trainer_steps_left(t) > 0 ? train_step(t, r) : RUEDA_OK;
+    if (status == RUEDA_OK && is_due(t, r))
+        status = test(t, &r->test);
+    return status;
+}
+
+/* Members were lost. A step may have ended well on some ranks and not on others, so all go on from where rank 0 of the
+ * new view is, with its weights and momentum; with Adasum every worker keeps a momentum of its own. */
+static rueda_status go_on(trainer *t, step_record *r)
+{
+    rueda_status status = rueda_members_update(NULL);
+    if (status == RUEDA_OK)
+        status = share("place", &t->at, RUEDA_I64, PLACE_NUMBERS);
+    if (status == RUEDA_OK)
+        status = share("parameters", t->parameters, RUEDA_F32, NETWORK_PARAMETERS);
+    if (status == RUEDA_OK && t->op != RUEDA_ADASUM)
+        status = share("momentum", t->velocities[0], RUEDA_F32, NETWORK_PARAMETERS);
+    if (status != RUEDA_OK)
+        return status;
+    shuffle(t); /* rank 0 may be in another epoch than this rank was */
+    trainer_divide(t);
+    r->steps = trainer_steps(t);
+    return RUEDA_OK;
+}
+
+static rueda_status survive(trainer *t, step_record *r, progress *show)
+{
+    rueda_status status;
+    do
+        status = go_on(t, r);
+    while (status == RUEDA_ERR_MEMBERS); /* more were lost meanwhile */
+    if (status == RUEDA_OK)
+        progress_change(show, &t->o->run, t->workers, (int)t->at.step);
+    return status;
 }
 
 /* All ranks do the same here: the loss was combined, so all see the same divergence. */
 static rueda_status run(trainer *t, log_file *log, progress *show, run_summary *s)
 {
-    const int steps = t->share / (int)t->o->batch; /* of an epoch */
-    step_record r = {.steps = t->steps};
-    for (int epoch = 0; epoch < s->epochs; epoch++) {
-        shuffle(t, epoch);
-        r.epoch = epoch + 1;
-        for (int step = 0; step < steps; step++) {
-            r.step++;
-            r.test = NAN;
-            rueda_status status = train_step(t, step, &r);
-            const bool ends = step + 1 == steps || !isfinite(r.loss);
-            if (status == RUEDA_OK && is_due(t, &r, ends))
-                status = test(t, &r.test);
-            if (status != RUEDA_OK)
-                return status;
-            summary_step(s, &network_subject, &r);
-            log_step(log, &r);
-            progress_step(show, &r);
-            if (!isfinite(r.loss))
-                return RUEDA_OK;
+    step_record r = {.steps = trainer_steps(t)};
+    for (begin_epoch(t, 0); t->at.epoch < s->epochs;) {
+        rueda_status status = move_on(t, &r);
+        if (status == RUEDA_ERR_MEMBERS) {
+            status = survive(t, &r, show);
+            if (status == RUEDA_OK)
+                continue;
         }
+        if (status != RUEDA_OK)
+            return status;
+        summary_step(s, &network_subject, &r);
+        log_step(log, &r);
+        progress_step(show, &r);
+        if (!isfinite(r.loss))
+            return RUEDA_OK;
+        if (trainer_steps_left(t) == 0)
+            begin_epoch(t, t->at.epoch + 1);
     }
     return RUEDA_OK;
 }
@@ -194,7 +253,7 @@ bool train(const settings *o, const dataset *training, const dataset *test_set, 
     error[0] = '\0';
     if (!trainer_init(&t, o, training, test_set)) {
         snprintf(error, IDX_ERROR_BYTES, "out of memory for %d workers", t.local);
-    } else if (t.steps == 0) {
+    } else if (trainer_steps(&t) == 0) {
         snprintf(error, IDX_ERROR_BYTES, "%d images are too few for %d workers with batches of %d",
                  training->count, t.workers, (int)o->batch);
     } else {

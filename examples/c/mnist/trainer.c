@@ -57,14 +57,33 @@ static void name_tensors(trainer *t)
     }
 }
 
+void trainer_divide(trainer *t)
+{
+    t->rank = rueda_rank();
+    t->workers = rueda_size() * t->local;
+    t->begins = (int)t->at.seen;
+    t->share = (t->training->count - t->begins) / t->workers;
+}
+
+int trainer_steps_left(const trainer *t)
+{
+    const int batch = (int)t->o->batch, done = ((int)t->at.seen - t->begins) / t->workers;
+    return (t->share - done) / batch;
+}
+
+int trainer_steps(const trainer *t)
+{
+    const int of_epoch = t->training->count / t->workers / (int)t->o->batch;
+    const int epochs_left = (int)(t->o->run.epochs - t->at.epoch) - 1;
+    return (int)t->at.step + trainer_steps_left(t) + epochs_left * of_epoch;
+}
+
 bool trainer_init(trainer *t, const settings *o, const dataset *training, const dataset *test)
 {
     *t = (trainer){
         .o = o, .op = settings_op(o), .training = training, .test = test, .rank = rueda_rank()};
     t->local = (int)o->run.workers_per_rank;
-    t->workers = rueda_size() * t->local;
-    t->share = training->count / t->workers;
-    t->steps = t->share / (int)o->batch * (int)o->run.epochs;
+    trainer_divide(t);
     if (!take_memory(t))
         return false;
     for (int i = 0; i < test->count; i++)
