@@ -155,7 +155,8 @@ static void miss(engine *e, int left)
     status_fail(status, "rank %d has shut down while rank %d still waits for it%s%s", left,
                 e->who.rank, e->members != NULL ? "; " : "",
                 e->members != NULL ? VIEW_GOES_ON : "");
-    board_name(e->board, e->who.rank, left);
+    if (e->members == NULL)
+        board_name(e->board, e->who.rank, left);
     view_lose(e, left);
     engine_break(e, status, status_text());
 }

@@ -11,9 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define WORKERS 5        /* at most */
-#define VIEWS 8          /* that can be decided */
-#define DEPTH_MOST 1000  /* events one after the other */
+#define WORKERS 5       /* at most */
+#define VIEWS 8         /* that can be decided */
+#define DEPTH_MOST 1000 /* events one after the other */
 #define FIRST_ROOM (UINT64_C(1) << 16)
 
 typedef struct peer {

@@ -29,7 +29,8 @@ typedef struct trainer {
     int rank, workers; /* all workers of all ranks */
     int local;         /* those of this rank: rank · local, rank · local + 1, … */
     place at;
-    int begins, share; /* the images of this epoch from there on were divided: so many for each worker */
+    int begins,
+        share; /* the images of this epoch from there on were divided: so many for each worker */
     network *net;
     int *order;         /* of the training images in this epoch, the same on all ranks */
     int *test_order;    /* 0, 1, 2, … */
