@@ -19,16 +19,26 @@ typedef struct buffer {
     bool is_ours; /* it has ended, and was filled with a pattern */
 } buffer;
 
+/* What became of a mishap. */
+typedef struct happening {
+    bool happened;
+    uint64_t at_ns;
+    int connections; /* CUT, HALF_OPEN: so many were there to lose */
+} happening;
+
 typedef struct job_rank {
     job *job;
     int rank, process;
     context here;
     int32_t sets[TRIAL_SETS]; /* their numbers */
     buffer *buffers;
+    uint64_t joined_ns;  /* when rueda_init returned, this life; 0: it has not */
     bool finished;       /* has done all its tasks */
     rueda_status status; /* of what ended its part early */
     char text[STATUS_TEXT_MAX];
-    uint64_t ended_ns;  /* when it was over, by the world's time */
+    uint64_t began_ns;  /* when it last called rueda_init, by the world's time; 0: never */
+    uint64_t ended_ns;  /* when its part was over */
+    uint64_t left_ns;   /* and when it had left */
     uint64_t waited_ns; /* since when it waits; 0: it does not */
     uint64_t points;
 } job_rank;
@@ -40,11 +50,10 @@ struct job {
     job_rank ranks[TRIAL_RANKS];
     job_rank stranger;
     uint64_t killed_ns[TRIAL_RANKS]; /* 0: it lives */
-    uint64_t mishap_ns;              /* the last one that may end the job; 0: none yet */
     board *boards[TRIAL_HOSTS];      /* NULL: there is no launcher */
     char board_paths[TRIAL_HOSTS][BOARD_PATH];
     uint64_t points; /* passed by all ranks */
-    bool happened[TRIAL_MISHAPS];
+    happening happenings[TRIAL_MISHAPS];
     bool failed;
     char failure[1024];
     char story[JOB_STORY];
@@ -73,6 +82,8 @@ void launcher_note_end(job *j, int rank); /* it takes a moment until all know it
 
 /* mishaps.c: before the world runs. */
 void mishaps_arrange(job *j);
+/* Whether a mishap has done something, as it happened, by which the job may end; *at_ns: when. */
+bool mishaps_may_end(const job *j, int number, uint64_t *at_ns);
 
 /* invariants.c: when all is over. Fails the job if something is not so. */
 void invariants_check(job *j, sim_end end);

@@ -51,7 +51,7 @@ static void end_mishap(void *argument)
 
 /* ---- What happens --------------------------------------------------------------------------------- */
 
-static void befall(job *j, const mishap *m)
+static void befall(job *j, const mishap *m, happening *h)
 {
     sim *w = j->world;
     const int process = j->ranks[m->rank].process, other = j->ranks[m->other].process;
@@ -65,10 +65,10 @@ static void befall(job *j, const mishap *m)
         sim_stop(w, process);
         break;
     case MISHAP_CUT:
-        sim_cut(w, process, other);
+        h->connections = sim_cut(w, process, other);
         break;
     case MISHAP_HALF_OPEN:
-        sim_half_open(w, process, other);
+        h->connections = sim_half_open(w, process, other);
         break;
     case MISHAP_PARTITION:
         sim_partition(w, j->trial->host_of[m->rank], j->trial->host_of[m->other], true);
@@ -77,10 +77,12 @@ static void befall(job *j, const mishap *m)
         sim_set_slowness(w, process, SLOW_PERCENT);
         break;
     case MISHAP_CLOCK:
-        sim_jump_clock(w, j->trial->host_of[m->rank], m->lasts_ns);
+        sim_jump_clock(w, j->trial->host_of[m->rank], m->jump_ns);
         break;
-    default:
+    case MISHAP_SHORTAGE:
         sim_fail_nth(w, process, m->nth, m->onwards);
+        break;
+    case MISHAP_KINDS:
         break;
     }
 }
@@ -88,18 +90,18 @@ static void befall(job *j, const mishap *m)
 static void happen(job *j, int number)
 {
     const mishap *m = &j->trial->mishaps[number];
-    if (j->happened[number] || !lives(j, m->rank))
+    happening *h = &j->happenings[number];
+    if (h->happened || !lives(j, m->rank))
         return;
     if (m->kind == MISHAP_PARTITION && j->trial->host_of[m->rank] == j->trial->host_of[m->other])
         return; /* a host is not cut off from itself */
-    j->happened[number] = true;
-    if (m->kind != MISHAP_SLOW && m->kind != MISHAP_CLOCK)
-        j->mishap_ns = sim_now(j->world);
+    h->happened = true;
+    h->at_ns = sim_now(j->world);
     if (has_other(m->kind))
         job_tell(j, "rank %d %s rank %d", m->rank, text_of(m->kind), m->other);
     else
         job_tell(j, "rank %d %s", m->rank, text_of(m->kind));
-    befall(j, m);
+    befall(j, m, h);
     if (m->kind == MISHAP_STOP || m->kind == MISHAP_PARTITION)
         sim_at(j->world, sim_now(j->world) + m->lasts_ns, end_mishap, &appointments[number]);
 }
@@ -142,4 +144,47 @@ void mishaps_arrange(job *j)
         else if (m->at_point == 0)
             sim_at(j->world, m->at_ns, at_time, &appointments[i]);
     }
+}
+
+/* ---- What became of them ---------------------------------------------------------------------------- */
+
+/* Silence may add up where one mishap follows on another. */
+static bool is_too_long(const job *j)
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < j->trial->mishap_count; i++) {
+        const mishap *m = &j->trial->mishaps[i];
+        if (j->happenings[i].happened && (m->kind == MISHAP_STOP || m->kind == MISHAP_PARTITION))
+            sum += m->lasts_ns;
+    }
+    return sum >= (uint64_t)j->trial->heartbeat_s * UINT64_C(1000000000) / 2;
+}
+
+bool mishaps_may_end(const job *j, int number, uint64_t *at_ns)
+{
+    const mishap *m = &j->trial->mishaps[number];
+    const happening *h = &j->happenings[number];
+    *at_ns = h->at_ns;
+    if (!h->happened)
+        return false;
+    switch (m->kind) {
+    case MISHAP_KILL:
+        return true;
+    case MISHAP_STOP:
+    case MISHAP_PARTITION:
+        return is_too_long(j);
+    case MISHAP_CUT:
+    case MISHAP_HALF_OPEN:
+        return h->connections > 0;
+    case MISHAP_SHORTAGE: {
+        const sim_refusals r = sim_refusals_of(j->world, j->ranks[m->rank].process);
+        *at_ns = r.first_ns;
+        return r.count > 0;
+    }
+    case MISHAP_SLOW:
+    case MISHAP_CLOCK:
+    case MISHAP_KINDS:
+        break;
+    }
+    return false;
 }

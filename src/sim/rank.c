@@ -119,7 +119,7 @@ static rueda_status start(job_rank *r, errand *e)
     uint8_t *output =
         may_be_in_place(k) || input == NULL ? input : take_buffer(r, out_count * each, k->shared);
     if (input == NULL || output == NULL)
-        return RUEDA_ERR_MEMORY;
+        return status_fail(RUEDA_ERR_MEMORY, "rank %d has no memory for a tensor", r->rank);
     values_fill(t, k, r->rank, input);
     e->output = output;
     const int64_t shape[] = {(int64_t)in_count};
@@ -301,9 +301,12 @@ static bool join_job(job_rank *r)
 {
     const trial *t = r->job->trial;
     rank_set_environment(r);
+    r->began_ns = sim_now(r->job->world);
+    r->joined_ns = 0;
     rueda_status status = context_init(&r->here, NULL);
     if (status != RUEDA_OK)
         return give_up(r, status), false;
+    r->joined_ns = sim_now(r->job->world);
     for (int i = 1; i < t->set_count && status == RUEDA_OK; i++)
         status = context_add_set(&r->here, t->sets[i].ranks, t->sets[i].size, &r->sets[i]);
     if (status != RUEDA_OK)
@@ -347,6 +350,7 @@ static bool live_once(job_rank *r)
     check_buffers(r, "before it leaves");
     if (context_peek(&r->here) != NULL)
         context_shutdown(&r->here);
+    r->left_ns = sim_now(r->job->world);
     check_buffers(r, "when it has left");
     return good;
 }

@@ -199,6 +199,7 @@ static void draw_mishap(const trial *t, dice *d, mishap *m)
     m->onwards = chance(d, 30);
     const uint64_t silence = (uint64_t)t->heartbeat_s * SECOND;
     m->lasts_ns = chance(d, 50) ? roll(d, silence / 3) : 2 * silence + roll(d, 10 * SECOND);
+    m->jump_ns = m->lasts_ns;
 }
 
 static void draw_mishaps(trial *t, dice *d)
@@ -295,19 +296,6 @@ bool trial_takes_part(const trial *t, const task *k, int rank)
     if (k->kind == TASK_MESSAGE)
         return rank == k->root || rank == k->peer;
     return trial_index(t, k->set, rank) >= 0;
-}
-
-bool trial_may_end(const trial *t)
-{
-    const uint64_t silence = (uint64_t)t->heartbeat_s * SECOND;
-    for (int i = 0; i < t->mishap_count; i++) {
-        const mishap *m = &t->mishaps[i];
-        const bool lasts = m->kind == MISHAP_STOP || m->kind == MISHAP_PARTITION;
-        if (m->kind != MISHAP_SLOW && m->kind != MISHAP_CLOCK &&
-            !(lasts && m->lasts_ns < silence / 2))
-            return true;
-    }
-    return false;
 }
 
 const char *task_name(task_kind kind)

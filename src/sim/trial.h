@@ -87,7 +87,8 @@ typedef struct mishap {
     int rank, other;   /* ranks; PARTITION and CLOCK mean their hosts */
     uint64_t at_point; /* of the rank; 0: at a time */
     uint64_t at_ns;
-    uint64_t lasts_ns; /* STOP, PARTITION; CLOCK: how far; UINT64_MAX: for ever */
+    uint64_t lasts_ns; /* STOP, PARTITION */
+    uint64_t jump_ns;  /* CLOCK: how far it jumps forward */
     uint64_t nth;      /* SHORTAGE: which call */
     bool onwards;
 } mishap;
@@ -145,8 +146,6 @@ void trial_draw(trial *t, uint64_t seed, const trial_limits *limits);
 bool trial_takes_part(const trial *t, const task *k, int rank);
 /* A rank's place in a set, or -1. */
 int trial_index(const trial *t, int set, int rank);
-/* Whether something befalls the job that may end it. */
-bool trial_may_end(const trial *t);
 const char *task_name(task_kind kind);
 
 #endif

@@ -50,15 +50,6 @@ void fiber_close(fiber_context *f)
     f->stack = NULL;
 }
 
-void fiber_forget_stacks(void)
-{
-    while (kept_stacks != NULL) {
-        char *stack = kept_stacks;
-        kept_stacks = *(char **)(void *)stack;
-        __real_munmap(stack - GUARD_BYTES, GUARD_BYTES + FIBER_STACK_BYTES);
-    }
-}
-
 /* ---- Registers --------------------------------------------------------------------------------- */
 
 #if defined(__x86_64__) && !defined(FIBER_UCONTEXT)

@@ -27,7 +27,5 @@ void fiber_close(fiber_context *f);
 void fiber_switch(fiber_context *from, fiber_context *to, int last);
 /* The first thing that a new fiber does; `from`: who switched to it. */
 void fiber_begin(fiber_context *from);
-/* Gives the kept stacks back. */
-void fiber_forget_stacks(void);
 
 #endif
