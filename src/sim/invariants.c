@@ -35,8 +35,9 @@ static void check_over(job *j, sim_end end)
 /* Who may be named for the end of the job, and how it may become known. */
 typedef struct blame {
     uint32_t ranks;   /* a bit for each; 0: nothing may end the job */
-    bool silent;      /* nothing tells of it but silence */
     uint64_t last_ns; /* when the last of it happened */
+    /* what tells of it is silence of this length; 0: one hears of it at once */
+    uint64_t silence_ns;
 } blame;
 
 static uint32_t ranks_of_host(const trial *t, int host)
@@ -58,14 +59,18 @@ static uint32_t concerned(const trial *t, const mishap *m)
     return one;
 }
 
-static bool is_silent(mishap_kind kind)
-{
-    return kind == MISHAP_STOP || kind == MISHAP_PARTITION || kind == MISHAP_HALF_OPEN;
-}
-
 static uint64_t later(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
+}
+
+/* Who waits for an answer on a connection that only the other end knows to be over may be making it: that has as long
+ * as rueda_init has. */
+static uint64_t silence_after(const trial *t, mishap_kind kind)
+{
+    if (kind == MISHAP_HALF_OPEN)
+        return START_NS;
+    return kind == MISHAP_STOP || kind == MISHAP_PARTITION ? (uint64_t)t->heartbeat_s * SECOND : 0;
 }
 
 static blame find_blame(const job *j)
@@ -80,7 +85,7 @@ static blame find_blame(const job *j)
         if (m->kind == MISHAP_SHORTAGE)
             at_ns = later(at_ns, j->ranks[m->rank].left_ns);
         b.ranks |= concerned(j->trial, m);
-        b.silent |= is_silent(m->kind);
+        b.silence_ns = later(b.silence_ns, silence_after(j->trial, m->kind));
         b.last_ns = later(at_ns, b.last_ns);
     }
     return b;
@@ -139,11 +144,10 @@ static bool has_given_up(const job *j, int rank)
     return life_of(j, rank) == SIM_ENDED && !j->ranks[rank].finished;
 }
 
-/* Whom something has befallen may say what it lacks instead of its name. */
-static bool tells_own_lack(const blame *b, const job_rank *k)
+/* Who runs short says what it lacks, and may have no memory for what others say. */
+static bool is_short(const job *j, const job_rank *k)
 {
-    return (b->ranks >> k->rank & 1) != 0 &&
-           (k->status == RUEDA_ERR_MEMORY || k->status == RUEDA_ERR_SYSTEM);
+    return sim_refusals_of(j->world, k->process).count > 0;
 }
 
 /* Who ends early names a rank that something has befallen. */
@@ -152,15 +156,26 @@ static void check_names(job *j, const blame *b)
     for (int r = 0; r < j->trial->ranks && b->ranks != 0; r++) {
         const job_rank *k = &j->ranks[r];
         const bool right = (named_ranks(k->text) & b->ranks) != 0;
-        if (has_given_up(j, r) && !right && !tells_own_lack(b, k) && !is_late(j, k))
+        if (has_given_up(j, r) && !right && !is_short(j, k) && !is_late(j, k))
             job_fail(j, "rank %d does not name a rank that something has befallen: %s", r, k->text);
     }
+}
+
+/* Who comes to rueda_init when others have given up there hears of them when they have left. */
+static uint64_t others_left(const job *j, const job_rank *k)
+{
+    uint64_t left = 0;
+    for (int r = 0; r < j->trial->ranks; r++) {
+        if (k->joined_ns == 0 && j->ranks[r].left_ns < k->ended_ns)
+            left = later(left, j->ranks[r].left_ns);
+    }
+    return left;
 }
 
 /* When it could first be expected to know: who is stopped knows nothing. */
 static uint64_t could_know(const job *j, const blame *b, const job_rank *k)
 {
-    uint64_t since = later(b->last_ns, k->began_ns);
+    uint64_t since = later(later(b->last_ns, k->began_ns), others_left(j, k));
     for (int i = 0; i < j->trial->mishap_count; i++) {
         const mishap *m = &j->trial->mishaps[i];
         if (j->happenings[i].happened && m->kind == MISHAP_STOP && m->rank == k->rank)
@@ -173,9 +188,9 @@ static uint64_t could_know(const job *j, const blame *b, const job_rank *k)
 static uint64_t patience(const job *j, const blame *b, const job_rank *k)
 {
     const bool was_joining = k->joined_ns == 0 || k->joined_ns > b->last_ns;
-    if (was_joining && (b->silent || waits_in_vain(j, b, k)))
+    if (was_joining && (b->silence_ns != 0 || waits_in_vain(j, b, k)))
         return START_NS + KNOWN_NS;
-    return b->silent ? (uint64_t)j->trial->heartbeat_s * SECOND + KNOWN_NS : KNOWN_NS;
+    return b->silence_ns + KNOWN_NS;
 }
 
 static bool has_slow_rank(const job *j)
