@@ -103,11 +103,12 @@ static void check_finished(job *j, const blame *b)
 
 /* ---- Who is named, and when ------------------------------------------------------------------------ */
 
-/* The rank that a sentence gives as the reason, as a bit; those of whom rueda_init says that it waits for them. */
+/* The rank that a sentence gives as the reason, as a bit; or those of whom rueda_init says that it waits for them, if
+ * it has not closed its own door. */
 static uint32_t named_ranks(const char *text)
 {
     static const char AWAITED[] = " in rueda_init for rank", RANK[] = "rank ";
-    const char *list = strstr(text, AWAITED);
+    const char *list = strstr(text, "it could not accept") == NULL ? strstr(text, AWAITED) : NULL;
     const char *at = strstr(list != NULL ? list : text, RANK);
     uint32_t ranks = 0;
     unsigned rank;
