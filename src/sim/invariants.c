@@ -24,7 +24,7 @@ static void check_over(job *j, sim_end end)
         if (life == SIM_ENDED || life == SIM_KILLED)
             continue;
         sim_describe(j->world, waiting, sizeof waiting);
-        job_fail(j, "rank %d has not ended (%s):\n%s", r,
+        job_fail(j, INVARIANT_OVER, "rank %d has not ended (%s):\n%s", r,
                  end == SIM_TIME_IS_UP ? "time is up" : "nothing can happen any more", waiting);
         return;
     }
@@ -96,8 +96,9 @@ static void check_finished(job *j, const blame *b)
 {
     for (int r = 0; r < j->trial->ranks && b->ranks == 0; r++) {
         if (!j->ranks[r].finished)
-            job_fail(j, "rank %d did not finish, and nothing befell the job that could end it: %s",
-                     r, j->ranks[r].text);
+            job_fail(j, INVARIANT_FINISHED,
+                     "rank %d did not finish, and nothing befell the job that could end it: %s", r,
+                     j->ranks[r].text);
     }
 }
 
@@ -158,7 +159,8 @@ static void check_names(job *j, const blame *b)
         const job_rank *k = &j->ranks[r];
         const bool right = (named_ranks(k->text) & b->ranks) != 0;
         if (has_given_up(j, r) && !right && !is_short(j, k) && !is_late(j, k))
-            job_fail(j, "rank %d does not name a rank that something has befallen: %s", r, k->text);
+            job_fail(j, INVARIANT_NAMES,
+                     "rank %d does not name a rank that something has befallen: %s", r, k->text);
     }
 }
 
@@ -209,7 +211,7 @@ static void check_times(job *j, const blame *b)
         const job_rank *k = &j->ranks[r];
         const uint64_t since = could_know(j, b, k);
         if (has_given_up(j, r) && k->ended_ns > since + patience(j, b, k))
-            job_fail(j, "rank %d knew of it only after %.1f s: %s", r,
+            job_fail(j, INVARIANT_TIMES, "rank %d knew of it only after %.1f s: %s", r,
                      (double)(k->ended_ns - since) / 1e9, k->text);
     }
 }
@@ -222,7 +224,7 @@ static void check_leaks(job *j, const blame *b)
         const sim_leaks l = sim_leaks_of(j->world, j->ranks[r].process);
         if (life_of(j, r) == SIM_ENDED &&
             (l.blocks != 0 || l.mappings != 0 || l.descriptors != 0 || l.threads != 0))
-            job_fail(j,
+            job_fail(j, INVARIANT_LEAKS,
                      "rank %d has left %llu blocks (%llu bytes), %llu mappings (%llu bytes), %llu "
                      "descriptors and %llu threads behind",
                      r, (unsigned long long)l.blocks, (unsigned long long)l.block_bytes,
@@ -236,8 +238,9 @@ void invariants_check(job *j, sim_end end)
     void (*const CHECKS[])(job *, const blame *) = {check_finished, check_names, check_times,
                                                     check_leaks};
     const blame b = find_blame(j);
-    if (!j->failed)
+    if (j->result->failed == INVARIANT_NONE)
         check_over(j, end);
-    for (size_t i = 0; i < sizeof CHECKS / sizeof *CHECKS && !j->failed; i++)
+    for (size_t i = 0; i < sizeof CHECKS / sizeof *CHECKS && j->result->failed == INVARIANT_NONE;
+         i++)
         CHECKS[i](j, &b);
 }

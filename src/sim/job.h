@@ -3,10 +3,11 @@
 #define RUEDA_SIM_JOB_H
 
 #include "api/context.h"
+#include "sim/run.h"
 #include "sim/trial.h"
 #include "world/sim/sim.h"
 
-#define JOB_STORY 16384 /* bytes, with the terminating zero */
+#include <stdio.h>
 
 typedef struct job job;
 
@@ -45,8 +46,8 @@ typedef struct job_rank {
 
 struct job {
     const trial *trial;
-    const char *timeline; /* a file that the ranks write, or NULL */
     sim *world;
+    FILE *timeline; /* NULL: nobody wants one */
     job_rank ranks[TRIAL_RANKS];
     job_rank stranger;
     uint64_t killed_ns[TRIAL_RANKS]; /* 0: it lives */
@@ -54,18 +55,17 @@ struct job {
     char board_paths[TRIAL_HOSTS][BOARD_PATH];
     uint64_t points; /* passed by all ranks */
     happening happenings[TRIAL_MISHAPS];
-    bool failed;
-    char failure[1024];
-    char story[JOB_STORY];
+    run_result *result;
     size_t story_used;
     /* by the number of a task: when a rank last submitted it */
-    uint64_t submitted_ns[TRIAL_BATCHES * TRIAL_TASKS + 1];
+    uint64_t submitted_ns[TRIAL_NUMBERS + 1];
 };
 
 /* A line of the story, with the time. */
 void job_tell(job *j, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The trial has failed: the world stops. */
-void job_fail(job *j, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void job_fail(job *j, invariant which, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* rank.c: the life of a rank; the argument is its job_rank. */
 void rank_live(void *argument);
@@ -79,6 +79,13 @@ void stranger_live(void *argument);
 void launcher_open(job *j);
 void launcher_close(job *j);
 void launcher_note_end(job *j, int rank); /* it takes a moment until all know it */
+
+/* timeline.c */
+#define TIMELINE_LIFE 0 /* the row for a rank's life; tasks have those from 1 on */
+void timeline_begin(const job *j);
+void timeline_span(const job_rank *r, int row, const char *name, uint64_t from_ns); /* until now */
+void timeline_moment(const job_rank *r, const char *name);
+void timeline_end(const job *j);
 
 /* mishaps.c: before the world runs. */
 void mishaps_arrange(job *j);

@@ -42,6 +42,7 @@ static void end_mishap(void *argument)
     const mishap *m = &j->trial->mishaps[a->number];
     if (m->kind == MISHAP_STOP && lives(j, m->rank)) {
         job_tell(j, "rank %d goes on", m->rank);
+        timeline_moment(&j->ranks[m->rank], "goes on");
         sim_continue(j->world, j->ranks[m->rank].process);
     } else if (m->kind == MISHAP_PARTITION) {
         job_tell(j, "the network is whole again");
@@ -101,6 +102,7 @@ static void happen(job *j, int number)
         job_tell(j, "rank %d %s rank %d", m->rank, text_of(m->kind), m->other);
     else
         job_tell(j, "rank %d %s", m->rank, text_of(m->kind));
+    timeline_moment(&j->ranks[m->rank], text_of(m->kind));
     befall(j, m, h);
     if (m->kind == MISHAP_STOP || m->kind == MISHAP_PARTITION)
         sim_at(j->world, sim_now(j->world) + m->lasts_ns, end_mishap, &appointments[number]);
@@ -117,7 +119,8 @@ static bool at_point(void *context, int process)
     job *j = context;
     bool due = ++j->points > POINTS_LIMIT;
     if (due)
-        job_fail(j, "the ranks are busy without end: %d points were passed", POINTS_LIMIT);
+        job_fail(j, INVARIANT_OVER, "the ranks are busy without end: %d points were passed",
+                 POINTS_LIMIT);
     for (int r = 0; r < j->trial->ranks; r++) {
         if (j->ranks[r].process != process)
             continue;

@@ -49,7 +49,7 @@ static void check_buffers(job_rank *r, const char *when)
     for (const buffer *b = r->buffers; b != NULL; b = b->next) {
         for (size_t i = 0; b->is_ours && i < b->size; i++) {
             if (b->bytes[i] != PATTERN)
-                job_fail(r->job,
+                job_fail(r->job, INVARIANT_MEMORY,
                          "rank %d: byte %zu of %zu (%s memory) was changed after its request had "
                          "ended; seen %s",
                          r->rank, i, b->size, b->shared ? "shared" : "own", when);
@@ -76,6 +76,8 @@ typedef struct errand {
     const task *task;
     rueda_request *request;
     void *output;
+    int row;             /* in the timeline */
+    uint64_t started_ns; /* when it was submitted */
 } errand;
 
 static rueda_status call(job_rank *r, const task *k, const rueda_tensor *tensor,
@@ -144,7 +146,7 @@ static void check_result(job_rank *r, const errand *e)
 {
     char wrong[200];
     if (!values_check(r->job->trial, e->task, r->rank, e->output, wrong, sizeof wrong))
-        job_fail(r->job, "rank %d has a wrong result: %s", r->rank, wrong);
+        job_fail(r->job, INVARIANT_RESULTS, "rank %d has a wrong result: %s", r->rank, wrong);
 }
 
 /* Where nothing is in the way: no mishaps, nobody is kept from running, and no host is far. */
@@ -163,7 +165,7 @@ static void check_prompt(job_rank *r, const task *k)
     const uint64_t since = submitted > r->waited_ns ? submitted : r->waited_ns;
     const uint64_t took = sim_now(r->job->world) - since;
     if (is_undisturbed(r->job) && took > PROMPT_NS)
-        job_fail(r->job,
+        job_fail(r->job, INVARIANT_PROMPT,
                  "rank %d waited %.1f ms for %s '%s' since all ranks had submitted it, and nothing "
                  "was in the way",
                  r->rank, (double)took / 1e6, task_name(k->kind), k->name);
@@ -178,6 +180,7 @@ static void give_up(job_rank *r, rueda_status status)
     snprintf(r->text, sizeof r->text, "%s", status_text());
     r->ended_ns = sim_now(r->job->world);
     job_tell(r->job, "rank %d ends: %s", r->rank, r->text);
+    timeline_moment(r, "ends early");
 }
 
 static bool finish(job_rank *r, errand *e)
@@ -186,6 +189,7 @@ static bool finish(job_rank *r, errand *e)
     const rueda_status status = context_wait(&r->here, e->request, -1);
     if (status == RUEDA_OK)
         check_prompt(r, e->task);
+    timeline_span(r, 1 + e->row, e->task->name, e->started_ns);
     r->waited_ns = 0;
     rueda_request_free(e->request);
     e->request = NULL;
@@ -204,7 +208,7 @@ static int list_errands(const job_rank *r, const batch *b, errand *errands)
     int count = 0;
     for (int i = 0; i < b->count; i++) {
         if (trial_takes_part(r->job->trial, &b->tasks[i], r->rank))
-            errands[count++] = (errand){.task = &b->tasks[i]};
+            errands[count++] = (errand){.task = &b->tasks[i], .row = i};
     }
     for (int i = count - 1; i > 0 && !b->one_by_one; i--) {
         const int other = (int)sim_random(r->job->world, (uint64_t)i + 1);
@@ -223,6 +227,7 @@ static bool do_batch(job_rank *r, const batch *b)
     bool good = true;
     world_rest(sim_random(r->job->world, b->compute_ns + 1));
     for (; started < count && good; started++) {
+        errands[started].started_ns = sim_now(r->job->world);
         const rueda_status status = start(r, &errands[started]);
         r->job->submitted_ns[errands[started].task->number] = sim_now(r->job->world);
         if (status != RUEDA_OK)
@@ -285,10 +290,6 @@ void rank_set_environment(const job_rank *r)
     setenv("RUEDA_CHANNELS", "2", 1);
     setenv("RUEDA_HEAP_MAX", HEAP_BYTES, 1);
     setenv("RUEDA_LOG_LEVEL", "error", 1);
-    if (r->job->timeline != NULL) {
-        setenv("RUEDA_TIMELINE", r->job->timeline, 1);
-        setenv("RUEDA_TIMELINE_ALL_RANKS", "1", 1);
-    }
     set_number("RUEDA_HEARTBEAT", t->heartbeat_s);
     set_number("RUEDA_SLOT_BYTES", t->slot_bytes);
     set_number("RUEDA_CACHE_CAPACITY", t->cache_capacity);
@@ -304,6 +305,7 @@ static bool join_job(job_rank *r)
     r->began_ns = sim_now(r->job->world);
     r->joined_ns = 0;
     rueda_status status = context_init(&r->here, NULL);
+    timeline_span(r, TIMELINE_LIFE, "rueda_init", r->began_ns);
     if (status != RUEDA_OK)
         return give_up(r, status), false;
     r->joined_ns = sim_now(r->job->world);

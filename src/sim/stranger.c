@@ -30,7 +30,7 @@ void stranger_live(void *argument)
              j->trial->stranger_knows_name ? "the job, with another key" : "another job");
     set_environment(r);
     if (context_init(&r->here, NULL) == RUEDA_OK)
-        job_fail(j, "a rank of another job was let in");
+        job_fail(j, INVARIANT_STRANGER, "a rank of another job was let in");
     else
         job_tell(j, "the stranger gives up: %s", status_text());
 }

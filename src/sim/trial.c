@@ -210,22 +210,6 @@ static void draw_mishaps(trial *t, dice *d)
     t->undisturbed = wanted == 0 && chance(d, 80);
 }
 
-static void leave_out(trial *t, const trial_limits *limits)
-{
-    int kept = 0;
-    if (limits->batches >= 0 && limits->batches < t->batch_count)
-        t->batch_count = limits->batches;
-    for (int b = 0; b < t->batch_count; b++) {
-        if (limits->tasks >= 0 && limits->tasks < t->batches[b].count)
-            t->batches[b].count = limits->tasks;
-    }
-    for (int m = 0; m < t->mishap_count; m++) {
-        if ((limits->without >> m & 1) == 0)
-            t->mishaps[kept++] = t->mishaps[m];
-    }
-    t->mishap_count = kept;
-}
-
 /* ---- Memory that peers write ------------------------------------------------------------------------ */
 
 /* Peers write to each other's memory only in large operations on memory of rueda_alloc on one host: some trials do
@@ -262,6 +246,43 @@ static void draw_stranger(trial *t, dice *d)
     t->stranger_knows_name = t->secure && chance(d, 50);
     t->stranger_ns = roll(d, 30 * MS);
     t->undisturbed = t->undisturbed && !t->has_stranger;
+}
+
+/* ---- What is left out ----------------------------------------------------------------------------- */
+
+#define SIZE_LEFT 5 /* elements */
+
+static void leave_out_tasks(batch *b, const trial_limits *limits)
+{
+    int kept = 0;
+    for (int i = 0; i < b->count; i++) {
+        if ((limits->tasks >> b->tasks[i].number & 1) == 0)
+            b->tasks[kept++] = b->tasks[i];
+    }
+    b->count = kept;
+    for (int i = 0; i < kept && limits->sizes; i++) {
+        if (b->tasks[i].count > SIZE_LEFT)
+            b->tasks[i].count = SIZE_LEFT;
+    }
+}
+
+static void leave_out(trial *t, const trial_limits *limits)
+{
+    int batches = 0, mishaps = 0;
+    for (int b = 0; b < t->batch_count; b++) {
+        leave_out_tasks(&t->batches[b], limits);
+        if ((limits->batches >> b & 1) == 0)
+            t->batches[batches++] = t->batches[b];
+    }
+    for (int m = 0; m < t->mishap_count; m++) {
+        if ((limits->mishaps >> m & 1) == 0)
+            t->mishaps[mishaps++] = t->mishaps[m];
+    }
+    t->batch_count = batches;
+    t->mishap_count = mishaps;
+    t->has_stranger = t->has_stranger && !limits->stranger;
+    t->lives = limits->lives ? 1 : t->lives;
+    t->calm = limits->whims;
 }
 
 /* ---- The whole ---------------------------------------------------------------------------------- */

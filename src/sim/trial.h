@@ -18,6 +18,7 @@
 #define TRIAL_BATCHES 10
 #define TRIAL_TASKS 6 /* of a batch */
 #define TRIAL_MISHAPS 3
+#define TRIAL_NUMBERS (TRIAL_BATCHES * TRIAL_TASKS) /* of tasks, from 1 */
 #define TRIAL_ELEMENTS 6000
 
 /* ---- Tasks ------------------------------------------------------------------------------------- */
@@ -120,6 +121,7 @@ typedef struct trial {
     mishap mishaps[TRIAL_MISHAPS];
     int lives;          /* a rank that has done all leaves, and joins again, so many times */
     bool ends_together; /* by a barrier; else each rank leaves when it has done its own */
+    bool calm;          /* the world has no whims */
     bool undisturbed;   /* no mishaps, and nobody is kept from running: what takes long sleeps */
     bool has_stranger;  /* a rank of another job calls at our meeting */
     int stranger_rank, stranger_host;
@@ -127,19 +129,20 @@ typedef struct trial {
     uint64_t stranger_ns;     /* when it comes */
 } trial;
 
-/* What of a trial is left out, when a failing one is shortened. */
+/* What of a trial is left out, when a failing one is shortened. As text: "1,b0,t12,stranger". */
 typedef struct trial_limits {
-    int batches;          /* at most; -1: all */
-    int tasks;            /* of a batch, at most; -1: all */
-    uint32_t without;     /* a bit for each mishap, by its place */
-    bool calm;            /* the world has no whims: no pieces, delays, torn copies */
-    const char *timeline; /* a file that the ranks write, or NULL */
+    uint32_t mishaps; /* a bit for each, by its place; as text its number */
+    uint32_t batches; /* likewise; b and its number */
+    uint64_t tasks;   /* by their numbers; t and that */
+    bool stranger;
+    bool lives; /* all but the first */
+    bool sizes; /* all but a few elements of each tensor */
+    bool whims; /* the world's: no pieces, pauses, torn copies */
 } trial_limits;
 
-#define TRIAL_WHOLE                                                                                \
-    {                                                                                              \
-        .batches = -1, .tasks = -1                                                                 \
-    }
+/* False: the text is not understood. */
+bool trial_limits_read(trial_limits *limits, const char *text);
+void trial_limits_write(const trial_limits *limits, char *text, size_t size);
 
 void trial_draw(trial *t, uint64_t seed, const trial_limits *limits);
 /* Whether a rank takes part in a task. */
