@@ -9,6 +9,10 @@
 
 #include <stdio.h>
 
+/* Where the ranks of several hosts meet: on the host of rank 0, which is the first. */
+#define JOB_MEETING_HOST "10.0.0.1"
+#define JOB_MEETING_PORT 29400
+
 typedef struct job job;
 
 /* A tensor's memory, which is the caller's as soon as its request has ended: from then on nobody may touch it. */
@@ -17,6 +21,7 @@ typedef struct buffer {
     uint8_t *bytes;
     size_t size;
     bool shared;  /* of rueda_alloc */
+    bool is_lent; /* until shutdown: its request was freed while it was pending */
     bool is_ours; /* it has ended, and was filled with a pattern */
 } buffer;
 
@@ -33,6 +38,8 @@ typedef struct job_rank {
     context here;
     int32_t sets[TRIAL_SETS]; /* their numbers */
     buffer *buffers;
+    rueda_request *pending[TRIAL_TASKS + 1]; /* that end with the shutdown */
+    int pending_count;
     uint64_t joined_ns;  /* when rueda_init returned, this life; 0: it has not */
     bool finished;       /* has done all its tasks */
     rueda_status status; /* of what ended its part early */

@@ -142,7 +142,7 @@ void mishaps_arrange(job *j)
     for (int i = 0; i < j->trial->mishap_count; i++) {
         const mishap *m = &j->trial->mishaps[i];
         appointments[i] = (appointment){j, i};
-        if (m->kind == MISHAP_SHORTAGE)
+        if (m->kind == MISHAP_SHORTAGE && m->from_start)
             happen(j, i);
         else if (m->at_point == 0)
             sim_at(j->world, m->at_ns, at_time, &appointments[i]);
