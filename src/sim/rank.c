@@ -11,8 +11,8 @@
 #define GROUP_PARTS 3 /* tensors of a group */
 #define GROUP_NAME 24 /* bytes of the name of one */
 #define LONER_COUNT 8 /* elements of what nobody else submits */
-#define SHORT_MS 1    /* a wait that often ends before its request */
-#define POLL_NS UINT64_C(100000)
+#define SHORT_MS 1    /* a wait that often ends before its request; the next one is twice as long */
+#define POLL_NS UINT64_C(2000000)
 #define PATIENCE_MS 3000 /* of a rank that has ended its part, for what it has submitted */
 /* A broken rank waits up to so long before it looks at its memory: a stopped one may go on meanwhile. */
 #define LINGER_MOST_NS UINT64_C(10000000000)
@@ -286,9 +286,8 @@ static rueda_status wait_for(const job_rank *r, rueda_request *request, waiting 
     rueda_status status = RUEDA_PENDING;
     if (r->status != RUEDA_OK)
         return context_wait(&r->here, request, PATIENCE_MS);
-    while (how == WAIT_SHORT &&
-           (status = context_wait(&r->here, request, SHORT_MS)) == RUEDA_PENDING)
-        ;
+    for (int64_t ms = SHORT_MS; how == WAIT_SHORT && status == RUEDA_PENDING; ms *= 2)
+        status = context_wait(&r->here, request, ms);
     while (how == WAIT_POLL && !rueda_poll(request))
         world_rest(POLL_NS);
     return status == RUEDA_PENDING ? context_wait(&r->here, request, -1) : status;
