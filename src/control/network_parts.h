@@ -110,6 +110,8 @@ int tree_index(const network_set *s, uint32_t rank); /* -1: it is no member */
 void tree_tell_left(network *n);
 bool tree_take_abort(network *n, const uint8_t *bytes, size_t size);
 bool tree_take_left(network *n, const uint8_t *bytes, size_t size, const tree_link *from);
+/* A rank that has left says nothing more on this link: it may have had no memory to say so in each tree. */
+void tree_note_end(network *n, const tree_link *l);
 bool tree_take_left_set(network *n, const uint8_t *bytes, size_t size, const tree_link *from);
 
 /* tree_beats.c */

@@ -58,12 +58,22 @@ bool tree_take_abort(network *n, const uint8_t *bytes, size_t size)
     return true;
 }
 
-static void tell_left_set(network *n, uint32_t set)
+static void tell_left_set(network *n, uint32_t set, uint32_t rank, const tree_link *but)
 {
     const network_set *s = &n->sets[set];
     tree_left_set message = {
-        .header = {sizeof message, TREE_LEFT_SET}, .rank = n->rank, .set = set, .epoch = s->epoch};
-    tree_say_to_set(n, s, &(struct iovec){&message, sizeof message}, 1, NULL);
+        .header = {sizeof message, TREE_LEFT_SET}, .rank = rank, .set = set, .epoch = s->epoch};
+    tree_say_to_set(n, s, &(struct iovec){&message, sizeof message}, 1, but);
+}
+
+static void note_left_set(network *n, uint32_t set, uint32_t rank, const tree_link *from)
+{
+    const network_set *s = &n->sets[set];
+    const int index = s->used && rank != n->rank ? tree_index(s, rank) : -1;
+    if (index < 0 || s->left[index])
+        return;
+    s->left[index] = true;
+    tell_left_set(n, set, rank, from);
 }
 
 /* To everybody first: whoever then leaves because of it must have passed it on before. */
@@ -73,7 +83,7 @@ void tree_tell_left(network *n)
     tree_say_to_all(n, &(struct iovec){(void *)&message, sizeof message}, 1, NULL);
     for (uint32_t set = 0; set < SEGMENT_SETS; set++) {
         if (n->sets[set].used)
-            tell_left_set(n, set);
+            tell_left_set(n, set, n->rank, NULL);
     }
 }
 
@@ -102,13 +112,15 @@ bool tree_take_left_set(network *n, const uint8_t *bytes, size_t size, const tre
     memcpy(&m, bytes, sizeof m);
     if (m.set >= SEGMENT_SETS || m.rank >= n->size)
         return false;
-    network_set *s = &n->sets[m.set];
-    const int index = s->used && s->epoch == m.epoch ? tree_index(s, m.rank) : -1;
-    if (index < 0 || m.rank == n->rank || s->left[index])
-        return true;
-    s->left[index] = true;
-    tree_say_to_set(n, s, &(struct iovec){(void *)bytes, size}, 1, from);
+    if (n->sets[m.set].epoch == m.epoch)
+        note_left_set(n, m.set, m.rank, from);
     return true;
+}
+
+void tree_note_end(network *n, const tree_link *l)
+{
+    for (uint32_t set = 0; set < SEGMENT_SETS; set++)
+        note_left_set(n, set, l->rank, l);
 }
 
 bool network_has_left(const network *n, uint32_t set, uint16_t index)
