@@ -175,13 +175,14 @@ static uint64_t others_left(const job *j, const job_rank *k)
     return left;
 }
 
-/* When it could first be expected to know: who is stopped knows nothing. */
+/* When it could first be expected to know: who is stopped knows nothing, and in rueda_init all wait as long as rank 0. */
 static uint64_t could_know(const job *j, const blame *b, const job_rank *k)
 {
     uint64_t since = later(later(b->last_ns, k->began_ns), others_left(j, k));
     for (int i = 0; i < j->trial->mishap_count; i++) {
         const mishap *m = &j->trial->mishaps[i];
-        if (j->happenings[i].happened && m->kind == MISHAP_STOP && m->rank == k->rank)
+        if (j->happenings[i].happened && m->kind == MISHAP_STOP &&
+            (m->rank == k->rank || k->joined_ns == 0))
             since = later(since, j->happenings[i].at_ns + m->lasts_ns);
     }
     return since;
