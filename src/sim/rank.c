@@ -197,7 +197,7 @@ static rueda_status submit(job_rank *r, errand *e, void *input, void *output, ui
     rueda_options options = RUEDA_OPTIONS(k->op);
     options.process_set = r->sets[k->set];
     options.root = k->root;
-    options.priority = k->priority;
+    options.priority = k->priority * (1 + r->rank % 2); /* that of the first to speak counts */
     options.prescale = k->prescale;
     options.postscale = k->postscale;
     options.splits = splits_of(r, k, splits);
