@@ -260,6 +260,11 @@ bool mesh_set_sent(const mesh *m, uint32_t set, uint32_t channels)
     return true;
 }
 
+bool mesh_stream_calls(const mesh_stream *s)
+{
+    return !s->open && !s->broken && is_caller(s) && s->link != NULL;
+}
+
 bool mesh_stream_is_open(const mesh_stream *s)
 {
     return s->open;
