@@ -49,6 +49,7 @@ typedef struct job_rank {
     uint64_t left_ns;   /* and when it had left */
     uint64_t waited_ns; /* since when it waits; 0: it does not */
     uint64_t points;
+    bool ran_short; /* the story tells it */
 } job_rank;
 
 struct job {

@@ -63,6 +63,18 @@ static void work(ledger *l, int me, uint64_t first, uint64_t last, const trial_l
     _exit(0);
 }
 
+/* Whichever ends first: a crash is seen at once, and the others stop. */
+static void await(ledger *l, const pid_t *pids, int workers)
+{
+    int status;
+    for (pid_t ended; (ended = waitpid(-1, &status, 0)) > 0;) {
+        for (int i = 0; i < workers; i++) {
+            if (pids[i] == ended && !(WIFEXITED(status) && WEXITSTATUS(status) == 0))
+                note_failing(l, atomic_load(&l->current[i]));
+        }
+    }
+}
+
 bool many_run(uint64_t first, uint64_t last, int workers, const trial_limits *limits,
               uint64_t *failing)
 {
@@ -77,17 +89,12 @@ bool many_run(uint64_t first, uint64_t last, int workers, const trial_limits *li
     fflush(stdout);
     for (int i = 0; i < workers; i++) {
         pids[i] = fork();
+        if (pids[i] < 0)
+            perror("rueda sim: a worker");
         if (pids[i] == 0)
             work(l, i, first, last, limits);
     }
-    for (int i = 0; i < workers; i++) {
-        int status = 0;
-        const bool ended = pids[i] > 0 && waitpid(pids[i], &status, 0) == pids[i];
-        if (ended && !(WIFEXITED(status) && WEXITSTATUS(status) == 0))
-            note_failing(l, atomic_load(&l->current[i]));
-        else if (!ended)
-            perror("rueda sim: a worker");
-    }
+    await(l, pids, workers);
     *failing = atomic_load(&l->failing);
     const bool whole = *failing != UINT64_MAX || atomic_load(&l->done) == last - first + 1;
     munmap(l, sizeof *l);

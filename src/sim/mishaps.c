@@ -114,6 +114,15 @@ static void at_time(void *argument)
     happen(a->job, a->number);
 }
 
+static void tell_shortage(job_rank *r)
+{
+    const sim_refusals f = sim_refusals_of(r->job->world, r->process);
+    if (f.count == 0 || r->ran_short)
+        return;
+    r->ran_short = true;
+    job_tell(r->job, "rank %d is refused %s", r->rank, f.first_call);
+}
+
 static bool at_point(void *context, int process)
 {
     job *j = context;
@@ -125,6 +134,7 @@ static bool at_point(void *context, int process)
         if (j->ranks[r].process != process)
             continue;
         const uint64_t points = ++j->ranks[r].points;
+        tell_shortage(&j->ranks[r]);
         for (int i = 0; i < j->trial->mishap_count; i++) {
             const mishap *m = &j->trial->mishaps[i];
             if (m->rank != r || m->at_point != points)

@@ -91,7 +91,7 @@ typedef struct batch {
     X(PARTITION, "is cut off from")                                                                \
     X(SLOW, "becomes slow")                                                                        \
     X(CLOCK, "has a clock that jumps")                                                             \
-    X(SHORTAGE, "runs short of something")
+    X(SHORTAGE, "is to run short of something")
 
 typedef enum mishap_kind {
 #define MISHAP_ENUM(name, text) MISHAP_##name,

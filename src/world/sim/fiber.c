@@ -8,7 +8,7 @@
 
 #define GUARD_BYTES ((size_t)4096) /* below each stack: running over is a fault, not a riddle */
 
-#if defined(__SANITIZE_ADDRESS__)
+#if FIBER_SANITIZED
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #define start_switch(fake, stack, bytes) __sanitizer_start_switch_fiber(fake, stack, bytes)

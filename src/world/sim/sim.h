@@ -116,7 +116,7 @@ void sim_describe(const sim *s, char *text, size_t size);
 
 typedef struct sim_statistics {
     uint64_t events, switches, points, bytes_sent, connections;
-    uint64_t trace; /* a hash of the order of all events: the same for the same run */
+    uint64_t trace; /* a hash of all events in their order, and of all bytes that TCP delivered */
 } sim_statistics;
 sim_statistics sim_statistics_of(const sim *s);
 
