@@ -12,8 +12,8 @@ target_include_directories(rueda_simulated SYSTEM PUBLIC ${SODIUM_INCLUDE})
 target_link_libraries(rueda_simulated PUBLIC Threads::Threads ${SODIUM_LIBRARY} m ${CMAKE_DL_LIBS})
 
 # What the library asks the system for is counted for each simulated process; src/world/sim/memory.c has the other ends.
-set(SIM_WRAPPED malloc calloc realloc free strdup strndup posix_memalign aligned_alloc mmap munmap memfd_create close
-    dup crypto_aead_aes256gcm_is_available)
+set(SIM_WRAPPED malloc calloc realloc free strdup strndup posix_memalign aligned_alloc mmap munmap memfd_create ftruncate
+    fallocate close dup crypto_aead_aes256gcm_is_available)
 list(TRANSFORM SIM_WRAPPED PREPEND -Wl,--wrap=)
 target_link_options(rueda_simulated PUBLIC ${SIM_WRAPPED})
 

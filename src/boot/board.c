@@ -161,15 +161,39 @@ bool board_lost_timeline(const board *b, int rank)
     return atomic_load(&b->page->rank[rank].lost_timeline) != 0;
 }
 
+static bool is_missing(const board *b, int rank, uint64_t generation)
+{
+    const board_rank *r = &b->page->rank[rank];
+    return atomic_load(&r->ended) != 0 && atomic_load(&r->joined) < generation;
+}
+
+/* From a rank that is missing to the one it names, and so on: who names nobody, or, where they name each other, one of
+ * those. -1: what the last one has to say is not known yet. */
+static int follow(const board *b, int rank, uint64_t generation)
+{
+    for (uint32_t r = 0; r < b->page->ranks; r++) {
+        const int named = board_named_by(b, rank);
+        if (named < 0)
+            break;
+        if (!is_missing(b, named, generation))
+            return -1;
+        rank = named;
+    }
+    return rank;
+}
+
 int board_missing(const board *b, uint64_t generation)
 {
-    for (uint32_t r = 0; b != NULL && r < b->page->ranks; r++) {
-        const board_rank *rank = &b->page->rank[r];
-        if (atomic_load(&rank->ended) != 0 && atomic_load(&rank->joined) < generation &&
-            atomic_load(&rank->culprit) == 0)
-            return (int)r;
+    int found = -1;
+    for (int r = 0; b != NULL && r < (int)b->page->ranks; r++) {
+        if (!is_missing(b, r, generation))
+            continue;
+        if (board_named_by(b, r) < 0)
+            return r;
+        if (found < 0)
+            found = follow(b, r, generation);
     }
-    return -1;
+    return found;
 }
 
 void board_close(board *b)

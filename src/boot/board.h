@@ -35,8 +35,8 @@ void board_note_joined(board *b, int rank, uint64_t generation);
 void board_name(board *b, int rank, int culprit);
 /* Something of its timeline could not be written. */
 void board_note_lost_timeline(board *b, int rank);
-/* The lowest rank that has ended, never joined this generation, and names nobody as its reason; -1:
- * none. */
+/* The lowest rank that has ended, never joined this generation, and names nobody as its reason; where there are
+ * only such as name each other, since they were cut off from each other, one of them. -1: none. */
 int board_missing(const board *b, uint64_t generation);
 
 /* ---- Both; NULL is allowed ---- */

@@ -227,6 +227,13 @@ void control_leave(const control *c)
     notify_host(c);
 }
 
+bool control_has_left(const control_members *g, uint16_t index)
+{
+    const control *c = g->job;
+    return c->network != NULL ? network_has_left(c->network, g->set, index)
+                              : control_departure(c, g->ranks[index]) != 0;
+}
+
 uint32_t control_departure(const control *c, uint32_t rank)
 {
     if (c->network != NULL)

@@ -66,6 +66,8 @@ static inline bool control_is_local(const control *c, uint32_t rank)
 {
     return c->mesh == NULL || mesh_is_local(c->mesh, rank);
 }
+/* Whether a member has left, and all that it has contributed to rounds of the set can be seen. */
+bool control_has_left(const control_members *g, uint16_t index);
 /* 0: the rank has not left in good order. Who left because another had gone has a larger number than that
  * one, on every rank. */
 uint32_t control_departure(const control *c, uint32_t rank);

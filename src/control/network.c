@@ -76,8 +76,8 @@ static bool is_flushed(network *n, bool whole)
         tree_link *l = &n->links[i];
         tree_write(n, l);
         tree_read(n, l); /* what we do not read would turn closing into a reset */
-        flushed = flushed && (l->stream == NULL || !mesh_stream_is_open(l->stream) ||
-                              byte_queue_used(&l->out) == 0);
+        flushed = flushed && (l->stream == NULL || byte_queue_used(&l->out) == 0 ||
+                              !(mesh_stream_is_open(l->stream) || mesh_stream_calls(l->stream)));
     }
     return flushed && mesh_flushed(n->mesh, whole);
 }

@@ -25,6 +25,8 @@ typedef struct control_terms {
 /* The mesh and the segment must outlive the network. */
 rueda_status network_open(mesh *m, const boot_identity *who, const control_terms *terms,
                           const segment *s, network **opened);
+/* Whether a member has left, and no contribution of it to a round of the set can come any more. */
+bool network_has_left(const network *n, uint32_t set, uint16_t index);
 /* Tells everybody that we leave; after it network_flush and network_close. */
 void network_leave(network *n);
 /* Waits until what was sent is received, at most limit_ns; of a job that is broken (not `whole`) only

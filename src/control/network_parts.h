@@ -16,7 +16,8 @@ enum tree_kind {
     TREE_BEAT,
     TREE_TIME,
     TREE_QUESTION,
-    TREE_ANSWER
+    TREE_ANSWER,
+    TREE_LEFT_SET
 };
 
 typedef struct tree_header {
@@ -46,6 +47,7 @@ typedef struct network_set {
     const uint16_t *ranks;
     uint8_t *parts;                  /* two of contribution_bytes for each member */
     network_newsroom *news;          /* likewise two for each */
+    bool *left;                      /* by index: nothing more comes from it in this tree */
     uint32_t neighbours[BOOT_LINKS]; /* numbers of links */
     int neighbour_count;
 } network_set;
@@ -102,11 +104,15 @@ void tree_say_to_set(network *n, const network_set *s, const struct iovec *parts
 /* tree_rounds.c */
 bool tree_take_contribution(network *n, const uint8_t *bytes, size_t size, const tree_link *from);
 size_t tree_longest_message(const network *n);
+int tree_index(const network_set *s, uint32_t rank); /* -1: it is no member */
 
 /* tree_ends.c */
 void tree_tell_left(network *n);
 bool tree_take_abort(network *n, const uint8_t *bytes, size_t size);
 bool tree_take_left(network *n, const uint8_t *bytes, size_t size, const tree_link *from);
+/* A rank that has left says nothing more on this link: it may have had no memory to say so in each tree. */
+void tree_note_end(network *n, const tree_link *l);
+bool tree_take_left_set(network *n, const uint8_t *bytes, size_t size, const tree_link *from);
 
 /* tree_beats.c */
 void tree_beat(network *n, uint64_t now_ns);

@@ -20,6 +20,8 @@ bool tree_take(network *n, const uint8_t *bytes, size_t size, tree_link *from)
         return tree_take_abort(n, bytes, size);
     case TREE_LEFT:
         return tree_take_left(n, bytes, size, from);
+    case TREE_LEFT_SET:
+        return tree_take_left_set(n, bytes, size, from);
     case TREE_BEAT:
         return size == sizeof header;
     case TREE_TIME:

@@ -123,6 +123,8 @@ void tree_close_link(tree_link *l)
 void tree_lose_link(network *n, tree_link *l)
 {
     tree_close_link(l);
+    if (mesh_departure(n->mesh, l->rank) != 0)
+        tree_note_end(n, l);
     if (mesh_departure(n->mesh, l->rank) != 0 || mesh_has_ended(n->mesh))
         return;
     if (l->rank < n->rank) {

@@ -39,8 +39,9 @@ rueda_status network_set_open(network *n, uint32_t set, uint64_t epoch, const ui
     const size_t bytes = n->segment->contribution_bytes; /* a multiple of the line */
     s->parts = aligned_alloc(OS_CACHE_LINE, (size_t)size * 2 * bytes);
     s->news = calloc((size_t)size * 2, sizeof *s->news);
+    s->left = calloc(size, sizeof *s->left);
     s->size = size;
-    if (s->parts == NULL || s->news == NULL)
+    if (s->parts == NULL || s->news == NULL || s->left == NULL)
         return status_fail(RUEDA_ERR_MEMORY, "out of memory for a process set");
     for (size_t i = 0; i < (size_t)size * 2; i++)
         memset(s->parts + i * bytes, 0, sizeof(segment_contribution));
@@ -57,6 +58,7 @@ void network_set_close(network *n, uint32_t set)
         free(s->news[i].bytes);
     free(s->news);
     free(s->parts);
+    free(s->left);
     *s = (network_set){0};
 }
 
@@ -112,7 +114,7 @@ void network_contribute(network *n, uint32_t set, uint64_t round, uint16_t index
     tree_say_to_set(n, &n->sets[set], parts, 3, NULL);
 }
 
-static int index_of(const network_set *s, uint32_t rank)
+int tree_index(const network_set *s, uint32_t rank)
 {
     int low = 0, high = s->size - 1; /* ranks ascend */
     while (low < high) {
@@ -137,7 +139,7 @@ bool tree_take_contribution(network *n, const uint8_t *bytes, size_t size, const
         size != sizeof m + m.words * sizeof(uint64_t) + m.news_bytes)
         return false;
     const network_set *s = &n->sets[m.set];
-    const int index = s->used && s->epoch == m.epoch ? index_of(s, m.rank) : -1;
+    const int index = s->used && s->epoch == m.epoch ? tree_index(s, m.rank) : -1;
     if (index < 0 || m.rank == n->rank)
         return true;
     const rueda_status room = network_news_room(n, m.set, m.round, (uint16_t)index, m.news_bytes);

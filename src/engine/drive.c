@@ -55,11 +55,13 @@ static bool background_done(const engine *e)
            atomic_load_explicit(&e->stopping, memory_order_relaxed) != 0;
 }
 
+/* A broken job has none: nobody takes it any more, and who waited for that would never sleep. */
 static bool has_mail(engine *e)
 {
-    const process_set *all = &e->sets[RUEDA_GLOBAL_SET];
-    return queue_has_mail(&e->sets[RUEDA_GLOBAL_SET].queue) || atomic_load(&e->called) != NULL ||
-           (all->p2p != NULL && p2p_has_mail(all->p2p));
+    process_set *all = &e->sets[RUEDA_GLOBAL_SET];
+    return e->broken == RUEDA_OK &&
+           (queue_has_mail(&all->queue) || atomic_load(&e->called) != NULL ||
+            (all->p2p != NULL && p2p_has_mail(all->p2p)));
 }
 
 /* Whether data may come that only asking shows, and that moves only while we ask. */

@@ -121,7 +121,8 @@ static bool is_stuck_on(engine *e, const process_set *s, uint16_t index)
     while (engine_step(e, engine_now(e)))
         ;
     const negotiation *n = &s->negotiation;
-    if (n->waiting > 0 && !n->retired && !control_contributed(&s->members, n->round, index))
+    if (n->waiting > 0 && !n->retired && control_has_left(&s->members, index) &&
+        !control_contributed(&s->members, n->round, index))
         return true;
     for (int l = 0; l < LANE_COUNT; l++) {
         for (const operation *o = s->flight[l].first; o != NULL; o = o->next) {

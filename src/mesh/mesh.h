@@ -80,6 +80,8 @@ void mesh_stream_attach(mesh_stream *s, net_link *link);
 /* The open link, or NULL: not connected yet (it is under way), or broken. */
 net_link *mesh_stream_link(mesh_stream *s);
 bool mesh_stream_is_open(const mesh_stream *s); /* was made, and may have broken since */
+/* Our call has been taken, or may be: for the other end there may be a connection already. */
+bool mesh_stream_calls(const mesh_stream *s);
 /* A send or receive failed: unless there is a better reason soon, the peer counts as lost. */
 void mesh_stream_broke(mesh_stream *s);
 /* Whether it is broken, or was never made and nothing is under way. */

@@ -164,7 +164,8 @@ static bool progress(mesh_stream *s, uint64_t now_ns)
     if (got < 0 || (state != NET_WAITS && state != NET_OPEN)) {
         net_link_close(s->link);
         s->link = NULL;
-        if (s->purpose.again)
+        /* who has left opens no door any more */
+        if (s->purpose.again || mesh_departure(s->mesh, s->purpose.peer) != 0)
             give_up(s);
     }
     return false;
@@ -257,6 +258,11 @@ bool mesh_set_sent(const mesh *m, uint32_t set, uint32_t channels)
             return false;
     }
     return true;
+}
+
+bool mesh_stream_calls(const mesh_stream *s)
+{
+    return !s->open && !s->broken && is_caller(s) && s->link != NULL;
 }
 
 bool mesh_stream_is_open(const mesh_stream *s)

@@ -1,6 +1,5 @@
 /* job.c: runs a trial. */
 #include "sim/job.h"
-#include "sim/run.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,31 +11,46 @@
 void job_tell(job *j, const char *format, ...)
 {
     va_list args;
-    const size_t room = sizeof j->story - j->story_used;
+    const size_t room = sizeof j->result->story - j->story_used;
     char line[700];
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    const int written = snprintf(j->story + j->story_used, room, "%12.6f s  %s\n",
+    const int written = snprintf(j->result->story + j->story_used, room, "%12.6f s  %s\n",
                                  (double)sim_now(j->world) / 1e9, line);
     j->story_used += written < 0 ? 0 : (size_t)written < room ? (size_t)written : room - 1;
 }
 
-void job_fail(job *j, const char *format, ...)
+const char *invariant_name(invariant which)
 {
-    if (j->failed)
+    static const char *const NAMES[] = {
+#define INVARIANT_TEXT(name, text) text,
+        INVARIANT_LIST(INVARIANT_TEXT)};
+    return NAMES[which];
+}
+
+void job_fail(job *j, invariant which, const char *format, ...)
+{
+    run_result *r = j->result;
+    if (r->failed != INVARIANT_NONE)
         return;
     va_list args;
     va_start(args, format);
-    vsnprintf(j->failure, sizeof j->failure, format, args);
+    vsnprintf(r->failure, sizeof r->failure, format, args);
     va_end(args);
-    j->failed = true;
+    r->failed = which;
     sim_halt(j->world);
 }
 
 static void note_failure(void *context, const char *text)
 {
-    job_fail(context, "%s", text);
+    const bool agreement = strstr(text, "do not agree") != NULL;
+    const bool assertion = strstr(text, "not so:") != NULL;
+    job_fail(context,
+             agreement   ? INVARIANT_AGREEMENT
+             : assertion ? INVARIANT_ASSERTION
+                         : INVARIANT_WORLD,
+             "%s", text);
 }
 
 static void start_rank(void *argument)
@@ -51,14 +65,16 @@ static void calm_down(sim_settings *s)
     s->torn_chance = s->switch_chance = 0;
 }
 
-static void begin(job *j, const trial *t, const trial_limits *limits)
+static void begin(job *j, const trial *t, FILE *timeline, run_result *result)
 {
     memset(j, 0, sizeof *j);
+    *result = (run_result){.failed = INVARIANT_NONE};
+    j->result = result;
     j->trial = t;
+    j->timeline = timeline;
     j->world = sim_open(t->seed);
     sim_set_failure(j->world, note_failure, j);
-    j->timeline = limits->timeline;
-    if (limits->calm)
+    if (t->calm)
         calm_down(sim_settings_of(j->world));
     if (t->undisturbed)
         sim_settings_of(j->world)->preempt_chance = 0;
@@ -72,6 +88,7 @@ static void begin(job *j, const trial *t, const trial_limits *limits)
     if (t->has_stranger) /* last, so that the numbers of the ranks' processes stay what they are */
         sim_process_start(j->world, t->stranger_host, stranger_live, j);
     mishaps_arrange(j);
+    timeline_begin(j);
 }
 
 static void describe_trial(const trial *t, char *text, size_t size)
@@ -86,15 +103,13 @@ static void describe_trial(const trial *t, char *text, size_t size)
              t->set_count, tasks, t->batch_count, t->mishap_count, t->mishap_count == 1 ? "" : "s");
 }
 
-void run_trial(const trial *t, const trial_limits *limits, run_result *result)
+void run_trial(const trial *t, FILE *timeline, run_result *result)
 {
     static job j; /* large; one at a time */
-    begin(&j, t, limits);
+    begin(&j, t, timeline, result);
     const sim_end end = sim_run(j.world, TIME_LIMIT_NS);
     invariants_check(&j, end);
-    result->failed = j.failed;
-    snprintf(result->failure, sizeof result->failure, "%s", j.failure);
-    snprintf(result->story, sizeof result->story, "%s", j.story);
+    timeline_end(&j);
     describe_trial(t, result->job, sizeof result->job);
     const sim_statistics s = sim_statistics_of(j.world);
     result->trace = s.trace;

@@ -3,6 +3,7 @@
 #include "sim/many.h"
 #include "sim/shorten.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,11 +11,12 @@
 #include <unistd.h>
 
 #define SEEDS_DEFAULT "1..300"
+#define COMMAND 600 /* bytes, with all that can be left out */
 
 typedef struct wishes {
-    int64_t seed, workers, batches, tasks;
+    int64_t seed, workers;
     const char *seeds, *without, *timeline;
-    bool calm, as_is;
+    bool as_is;
 } wishes;
 
 static int complain(const char *option, const char *text, const char *write)
@@ -35,26 +37,11 @@ static bool read_range(const char *text, uint64_t *first, uint64_t *last)
     return end != second && *end == '\0' && *first <= *last;
 }
 
-/* "0,2": places of mishaps. */
-static bool read_places(const char *text, uint32_t *places)
-{
-    *places = 0;
-    for (const char *at = text; *at != '\0';) {
-        char *end;
-        const unsigned long place = strtoul(at, &end, 10);
-        if (end == at || place >= TRIAL_MISHAPS || (*end != '\0' && *end != ','))
-            return false;
-        *places |= UINT32_C(1) << place;
-        at = *end == ',' ? end + 1 : end;
-    }
-    return true;
-}
-
 static void print_result(uint64_t seed, const run_result *r)
 {
     printf("seed %llu: %s\n%s", (unsigned long long)seed, r->job, r->story);
-    if (r->failed)
-        printf("FAILED: %s\n", r->failure);
+    if (r->failed != INVARIANT_NONE)
+        printf("FAILED, %s: %s\n", invariant_name(r->failed), r->failure);
     else
         printf("All is as it must be.\n");
     printf("%.3f s of the world, %llu events; trace %016llx\n", (double)r->world_ns / 1e9,
@@ -63,7 +50,7 @@ static void print_result(uint64_t seed, const run_result *r)
 
 static void print_task(const trial *t, const task *k)
 {
-    printf("    %s '%s'", task_name(k->kind), k->name);
+    printf("    t%u: %s '%s'", k->number, task_name(k->kind), k->name);
     if (k->kind != TASK_BARRIER)
         printf(", %u %s%s", k->count, rueda_dtype_name(k->dtype), k->shared ? ", shared" : "");
     if (k->kind == TASK_ALLREDUCE || k->kind == TASK_REDUCE || k->kind == TASK_REDUCESCATTER)
@@ -81,27 +68,32 @@ static void print_task(const trial *t, const task *k)
 static void print_tasks(const trial *t)
 {
     for (int b = 0; b < t->batch_count; b++) {
-        printf("batch %d%s\n", b, t->batches[b].one_by_one ? ", one by one" : "");
+        printf("batch%s\n", t->batches[b].one_by_one ? ", one by one" : "");
         for (int k = 0; k < t->batches[b].count; k++)
             print_task(t, &t->batches[b].tasks[k]);
     }
 }
 
-static int run_one(uint64_t seed, const trial_limits *limits)
+static int run_one(uint64_t seed, const char *path, const trial_limits *limits)
 {
     static trial t;
     static run_result r;
+    FILE *timeline = path == NULL ? NULL : fopen(path, "w");
+    if (path != NULL && timeline == NULL)
+        return options_complain("sim faults", "%s cannot be written: %s", path, strerror(errno));
     trial_draw(&t, seed, limits);
     print_tasks(&t);
-    run_trial(&t, limits, &r);
+    run_trial(&t, timeline, &r);
+    if (timeline != NULL && fclose(timeline) != 0)
+        return options_complain("sim faults", "%s cannot be written: %s", path, strerror(errno));
     print_result(seed, &r);
-    return r.failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return r.failed != INVARIANT_NONE ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 /* A seed has failed: the shortest form of it that still does, and how to see it again. */
 static int tell_failure(uint64_t seed, trial_limits limits, bool as_is)
 {
-    char command[200];
+    char command[COMMAND];
     if (!as_is)
         shorten(seed, &limits);
     shorten_command(seed, &limits, command, sizeof command);
@@ -125,7 +117,7 @@ static int run_many(const wishes *w, uint64_t first, uint64_t last, const trial_
 static int faults(int argc, char **argv)
 {
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    wishes w = {.seed = -1, .workers = cores > 0 ? cores : 1, .batches = -1, .tasks = -1};
+    wishes w = {.seed = -1, .workers = cores > 0 ? cores : 1};
     const option options[] = {
         {"--seed", "N", "one seed, with its story", OPTION_NUMBER, &w.seed, 0, INT64_MAX},
         {"--seeds", "A..B", "these, until one fails; " SEEDS_DEFAULT, OPTION_TEXT, &w.seeds, 0, 0},
@@ -134,14 +126,9 @@ static int faults(int argc, char **argv)
         {"--as-is", NULL, "do not shorten a seed that fails", OPTION_FLAG, &w.as_is, 0, 0},
         {"--timeline", "FILE", "with --seed: write what the ranks did, for ui.perfetto.dev",
          OPTION_TEXT, &w.timeline, 0, 0},
-        {"--batches", "N", "leave out what the ranks do after the first N batches", OPTION_NUMBER,
-         &w.batches, 0, TRIAL_BATCHES},
-        {"--tasks", "N", "leave out all but the first N tasks of each batch", OPTION_NUMBER,
-         &w.tasks, 0, TRIAL_TASKS},
-        {"--without", "LIST", "leave out mishaps, by their places (0,2)", OPTION_TEXT, &w.without,
-         0, 0},
-        {"--calm", NULL, "leave out the world's whims: no pieces, pauses and torn copies",
-         OPTION_FLAG, &w.calm, 0, 0},
+        {"--without", "LIST",
+         "leave out mishaps (0), batches (b3), tasks (t12), stranger, lives, sizes, whims",
+         OPTION_TEXT, &w.without, 0, 0},
     };
     const command_line line = {
         .usage = "rueda sim faults [--seed N | --seeds A..B] [options]",
@@ -157,15 +144,16 @@ static int faults(int argc, char **argv)
         return options_exit_code(parsed);
     if (next != argc)
         return complain("the argument", argv[next], "rueda sim faults --seed 17");
-    trial_limits limits = {
-        .batches = (int)w.batches, .tasks = (int)w.tasks, .calm = w.calm, .timeline = w.timeline};
+    trial_limits limits = {0};
     uint64_t first, last;
     if (!read_range(w.seeds == NULL ? SEEDS_DEFAULT : w.seeds, &first, &last))
         return complain("--seeds", w.seeds, "--seeds 1..300");
-    if (w.without != NULL && !read_places(w.without, &limits.without))
-        return complain("--without", w.without, "--without 0,2");
+    if (w.without != NULL && !trial_limits_read(&limits, w.without))
+        return complain("--without", w.without, "--without 0,b3,t12,stranger,lives,sizes,whims");
     if (w.seed >= 0)
-        return run_one((uint64_t)w.seed, &limits);
+        return run_one((uint64_t)w.seed, w.timeline, &limits);
+    if (w.timeline != NULL)
+        return complain("--timeline", w.timeline, "--seed 17 as well: it is of one seed");
     return run_many(&w, first, last, &limits);
 }
 

@@ -53,14 +53,26 @@ static void work(ledger *l, int me, uint64_t first, uint64_t last, const trial_l
         atomic_store(&l->current[me], seed);
         alarm(SEED_LIMIT_S);
         trial_draw(&t, seed, limits);
-        run_trial(&t, limits, &r);
-        if (r.failed)
+        run_trial(&t, NULL, &r);
+        if (r.failed != INVARIANT_NONE)
             note_failing(l, seed);
         if (atomic_fetch_add(&l->done, 1) % SHOW_EVERY == 0)
             show(l, last - first + 1, since);
     }
     show(l, last - first + 1, since);
     _exit(0);
+}
+
+/* Whichever ends first: a crash is seen at once, and the others stop. */
+static void await(ledger *l, const pid_t *pids, int workers)
+{
+    int status;
+    for (pid_t ended; (ended = waitpid(-1, &status, 0)) > 0;) {
+        for (int i = 0; i < workers; i++) {
+            if (pids[i] == ended && !(WIFEXITED(status) && WEXITSTATUS(status) == 0))
+                note_failing(l, atomic_load(&l->current[i]));
+        }
+    }
 }
 
 bool many_run(uint64_t first, uint64_t last, int workers, const trial_limits *limits,
@@ -77,17 +89,12 @@ bool many_run(uint64_t first, uint64_t last, int workers, const trial_limits *li
     fflush(stdout);
     for (int i = 0; i < workers; i++) {
         pids[i] = fork();
+        if (pids[i] < 0)
+            perror("rueda sim: a worker");
         if (pids[i] == 0)
             work(l, i, first, last, limits);
     }
-    for (int i = 0; i < workers; i++) {
-        int status = 0;
-        const bool ended = pids[i] > 0 && waitpid(pids[i], &status, 0) == pids[i];
-        if (ended && !(WIFEXITED(status) && WEXITSTATUS(status) == 0))
-            note_failing(l, atomic_load(&l->current[i]));
-        else if (!ended)
-            perror("rueda sim: a worker");
-    }
+    await(l, pids, workers);
     *failing = atomic_load(&l->failing);
     const bool whole = *failing != UINT64_MAX || atomic_load(&l->done) == last - first + 1;
     munmap(l, sizeof *l);

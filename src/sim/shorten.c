@@ -5,9 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define TRY_LIMIT_S 60
+#define SHORTEN_LIMIT_S 300 /* after so long it is short enough */
 
 static void run_child(uint64_t seed, const trial_limits *limits,
                       void (*show)(uint64_t seed, const run_result *result))
@@ -16,11 +18,11 @@ static void run_child(uint64_t seed, const trial_limits *limits,
     static run_result r;
     alarm(TRY_LIMIT_S);
     trial_draw(&t, seed, limits);
-    run_trial(&t, limits, &r);
+    run_trial(&t, NULL, &r);
     if (show != NULL)
         show(seed, &r);
     fflush(stdout);
-    _exit(r.failed);
+    _exit((int)r.failed);
 }
 
 /* The child's wait status. */
@@ -35,85 +37,90 @@ static int run_apart(uint64_t seed, const trial_limits *limits,
     return child > 0 && waitpid(child, &status, 0) == child ? status : 0;
 }
 
-static bool fails(uint64_t seed, const trial_limits *limits)
+/* Which invariant does not hold: only what fails in the same way is the same finding. */
+static invariant failure_of(uint64_t seed, const trial_limits *limits)
 {
-    return run_apart(seed, limits, NULL) != 0;
+    const int status = run_apart(seed, limits, NULL);
+    return WIFEXITED(status) ? (invariant)WEXITSTATUS(status) : INVARIANT_CRASH;
 }
 
-static bool is_same(const trial_limits *a, const trial_limits *b)
-{
-    return a->batches == b->batches && a->tasks == b->tasks && a->without == b->without &&
-           a->calm == b->calm;
-}
+/* A seed that fails, and what can be left out of it. */
+typedef struct finding {
+    uint64_t seed;
+    invariant failed;
+    trial_limits *limits;
+    bool shorter; /* something more was left out */
+} finding;
 
 /* Keeps what was tried if it still fails. */
-static bool try(uint64_t seed, trial_limits *limits, trial_limits tried)
+static void try(finding *f, trial_limits tried)
 {
-    const bool good = !is_same(&tried, limits) && fails(seed, &tried);
-    if (good)
-        *limits = tried;
-    return good;
+    if (memcmp(&tried, f->limits, sizeof tried) == 0 || failure_of(f->seed, &tried) != f->failed)
+        return;
+    *f->limits = tried;
+    f->shorter = true;
 }
 
-static bool shorten_once(uint64_t seed, trial_limits *limits, const trial *whole)
+static void try_words(finding *f)
 {
-    bool shorter = false;
-    trial_limits tried = *limits;
-    tried.calm = true;
-    shorter |= try(seed, limits, tried);
+    trial_limits tried = *f->limits;
+    tried.whims = true;
+    try(f, tried);
+    tried = *f->limits;
+    tried.stranger = true;
+    try(f, tried);
+    tried = *f->limits;
+    tried.lives = true;
+    try(f, tried);
+    tried = *f->limits;
+    tried.sizes = true;
+    try(f, tried);
+}
+
+static void try_numbers(finding *f, const trial *whole)
+{
     for (int m = 0; m < whole->mishap_count; m++) {
-        tried = *limits;
-        tried.without |= UINT32_C(1) << m;
-        shorter |= try(seed, limits, tried);
+        trial_limits tried = *f->limits;
+        tried.mishaps |= UINT32_C(1) << m;
+        try(f, tried);
     }
-    const int batches = limits->batches < 0 ? whole->batch_count : limits->batches;
-    for (int b = 0; b < batches; b++) {
-        tried = *limits;
-        tried.batches = b;
-        if (try(seed, limits, tried)) {
-            shorter = true;
-            break;
+    for (int b = whole->batch_count - 1; b >= 0; b--) {
+        trial_limits tried = *f->limits;
+        tried.batches |= UINT32_C(1) << b;
+        try(f, tried);
+    }
+    for (int b = 0; b < whole->batch_count; b++) {
+        for (int k = 0; k < whole->batches[b].count; k++) {
+            trial_limits tried = *f->limits;
+            tried.tasks |= UINT64_C(1) << whole->batches[b].tasks[k].number;
+            if ((f->limits->batches >> b & 1) == 0)
+                try(f, tried);
         }
     }
-    const int tasks = limits->tasks < 0 ? TRIAL_TASKS : limits->tasks;
-    for (int k = 0; k < tasks; k++) {
-        tried = *limits;
-        tried.tasks = k;
-        if (try(seed, limits, tried)) {
-            shorter = true;
-            break;
-        }
-    }
-    return shorter;
 }
 
 void shorten(uint64_t seed, trial_limits *limits)
 {
     static trial whole;
-    trial_draw(&whole, seed, &(trial_limits)TRIAL_WHOLE);
-    while (shorten_once(seed, limits, &whole))
-        ;
-}
-
-static void add(char *text, size_t size, const char *what, int number)
-{
-    const size_t used = strlen(text);
-    snprintf(text + used, size - used, "%s%d", what, number);
+    const time_t until = time(NULL) + SHORTEN_LIMIT_S;
+    finding f = {.seed = seed, .failed = failure_of(seed, limits), .limits = limits};
+    if (f.failed == INVARIANT_NONE)
+        return;
+    trial_draw(&whole, seed, &(trial_limits){0});
+    do {
+        f.shorter = false;
+        try_words(&f);
+        try_numbers(&f, &whole);
+    } while (f.shorter && time(NULL) < until);
 }
 
 void shorten_command(uint64_t seed, const trial_limits *limits, char *text, size_t size)
 {
-    snprintf(text, size, "rueda sim faults --seed %llu", (unsigned long long)seed);
-    if (limits->batches >= 0)
-        add(text, size, " --batches ", limits->batches);
-    if (limits->tasks >= 0)
-        add(text, size, " --tasks ", limits->tasks);
-    for (int m = 0; m < TRIAL_MISHAPS; m++) {
-        if ((limits->without >> m & 1) != 0)
-            add(text, size, strstr(text, "--without") == NULL ? " --without " : ",", m);
-    }
-    if (limits->calm)
-        strncat(text, " --calm", size - strlen(text) - 1);
+    const int used =
+        snprintf(text, size, "rueda sim faults --seed %llu --without ", (unsigned long long)seed);
+    trial_limits_write(limits, text + used, size - (size_t)used);
+    if (text[used] == '\0')
+        *strstr(text, " --without") = '\0';
 }
 
 void shorten_show(uint64_t seed, const trial_limits *limits,
@@ -121,6 +128,6 @@ void shorten_show(uint64_t seed, const trial_limits *limits,
 {
     const int status = run_apart(seed, limits, show);
     if (WIFSIGNALED(status))
-        printf("FAILED: it ended with signal %d (%s)\n", WTERMSIG(status),
-               strsignal(WTERMSIG(status)));
+        printf("FAILED, %s: it ended with signal %d (%s)\n", invariant_name(INVARIANT_CRASH),
+               WTERMSIG(status), strsignal(WTERMSIG(status)));
 }

@@ -1,5 +1,6 @@
 /* trial.c: drawing a trial. */
 #include "sim/trial.h"
+#include "world/sim/random.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -10,17 +11,13 @@
 
 /* ---- Dice -------------------------------------------------------------------------------------- */
 
-/* Splitmix: small, and the same everywhere. */
-typedef struct dice {
-    uint64_t state;
-} dice;
+typedef sim_stream dice;
+
+enum dice_purpose { DICE_JOB = 100, DICE_SHARED, DICE_STRANGER };
 
 static uint64_t roll(dice *d, uint64_t below)
 {
-    uint64_t z = d->state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return (z ^ z >> 31) % below;
+    return sim_below(d, below);
 }
 
 static bool chance(dice *d, uint32_t percent)
@@ -28,7 +25,7 @@ static bool chance(dice *d, uint32_t percent)
     return roll(d, 100) < percent;
 }
 
-/* Small values are more likely: what is special about 0 and 1 is seen often. */
+/* Small values are more likely, so that tensors of no element, and of one, come often. */
 static uint32_t roll_count(dice *d)
 {
     static const uint32_t MOST[] = {2, 2, 10, 100, 100, 1500, TRIAL_ELEMENTS};
@@ -106,18 +103,53 @@ static void draw_sets(trial *t, dice *d)
 
 /* ---- Tasks -------------------------------------------------------------------------------------- */
 
-static const rueda_dtype DTYPES[] = {RUEDA_U8,   RUEDA_I16, RUEDA_I32, RUEDA_I64,
-                                     RUEDA_BF16, RUEDA_F16, RUEDA_F32, RUEDA_F64};
+static bool is_float(rueda_dtype dtype)
+{
+    return dtype >= RUEDA_F16;
+}
+
+static bool reduces(task_kind kind)
+{
+    return kind == TASK_ALLREDUCE || kind == TASK_GROUP || kind == TASK_REDUCE ||
+           kind == TASK_REDUCESCATTER;
+}
+
+/* By powers of two, so that all stays exact. */
+static void draw_scales(task *k, dice *d)
+{
+    static const double SCALES[] = {1, 1, 0.5, 2};
+    k->prescale = k->postscale = 1;
+    if (!is_float(k->dtype) || !reduces(k->kind) || (k->op != RUEDA_SUM && k->op != RUEDA_AVERAGE))
+        return;
+    k->prescale = SCALES[roll(d, 4)];
+    k->postscale = SCALES[roll(d, 4)];
+}
 
 static void draw_operator(task *k, dice *d)
 {
-    static const rueda_op OPS[] = {RUEDA_SUM, RUEDA_SUM, RUEDA_AVERAGE, RUEDA_MIN, RUEDA_MAX};
+    static const rueda_op OPS[] = {RUEDA_SUM, RUEDA_SUM, RUEDA_AVERAGE,
+                                   RUEDA_MIN, RUEDA_MAX, RUEDA_PRODUCT};
     k->op = OPS[roll(d, sizeof OPS / sizeof *OPS)];
     if (k->kind == TASK_ALLREDUCE && chance(d, 30)) {
         k->op = RUEDA_ADASUM;
-        k->dtype = DTYPES[4 + roll(d, 4)];
+        k->dtype = (rueda_dtype)(RUEDA_F16 + roll(d, RUEDA_F64 - RUEDA_F16 + 1));
         k->alike = chance(d, 50);
     }
+    if (k->op == RUEDA_AVERAGE && k->dtype == RUEDA_BOOL)
+        k->op = RUEDA_MAX;
+    draw_scales(k, d);
+}
+
+static void draw_manner(task *k, dice *d)
+{
+    k->shared = chance(d, 40);
+    k->in_place = chance(d, 50);
+    k->takes = chance(d, 30);
+    k->uneven = chance(d, 50);
+    k->from_anyone = chance(d, 30);
+    k->forgotten = chance(d, 3);
+    k->ndim = chance(d, 70) ? 1 : 2 + (int)roll(d, 2);
+    k->priority = chance(d, 70) ? 0 : (int)roll(d, 5) - 2;
 }
 
 /* Tensors of the same name in later batches are the same, so that they are remembered. */
@@ -125,7 +157,7 @@ static void draw_task(const trial *t, dice *d, task *k, uint32_t number, int pla
 {
     k->kind = chance(d, 50) ? TASK_ALLREDUCE : (task_kind)roll(d, TASK_KINDS);
     k->number = number;
-    k->dtype = DTYPES[roll(d, sizeof DTYPES / sizeof *DTYPES)];
+    k->dtype = (rueda_dtype)roll(d, RUEDA_DTYPE_COUNT);
     k->count = roll_count(d);
     draw_operator(k, d);
     k->set = chance(d, 70) ? 0 : (int)roll(d, (uint64_t)t->set_count);
@@ -134,8 +166,7 @@ static void draw_task(const trial *t, dice *d, task *k, uint32_t number, int pla
     k->peer = s->ranks[roll(d, (uint64_t)s->size)];
     if (k->kind == TASK_MESSAGE && k->peer == k->root)
         k->kind = TASK_BARRIER;
-    k->shared = chance(d, 40);
-    k->in_place = chance(d, 50);
+    draw_manner(k, d);
     snprintf(k->name, sizeof k->name, "t%d.%u", place, chance(d, 60) ? 0 : number);
 }
 
@@ -144,6 +175,8 @@ static void repeat_task(const trial *t, dice *d, task *k, uint32_t number)
     const batch *before = &t->batches[t->batch_count - 1];
     *k = before->tasks[roll(d, (uint64_t)before->count)];
     k->number = number;
+    k->absent = 0;
+    k->unnamed = false;
 }
 
 static bool has_name(const batch *b, const task *k)
@@ -155,11 +188,44 @@ static bool has_name(const batch *b, const task *k)
     return false;
 }
 
+/* All do some of the same allreduces, some ranks more of them than others. */
+static void draw_join(const trial *t, dice *d, batch *b)
+{
+    int done[TRIAL_RANKS];
+    for (int r = 0; r < t->ranks; r++)
+        done[r] = (int)roll(d, (uint64_t)b->count + 1);
+    b->joins = true;
+    for (int i = 0; i < b->count; i++) {
+        task *k = &b->tasks[i];
+        k->kind = TASK_ALLREDUCE;
+        k->set = RUEDA_GLOBAL_SET;
+        k->op = k->dtype == RUEDA_BOOL || chance(d, 50) ? RUEDA_SUM : RUEDA_AVERAGE;
+        k->prescale = k->postscale = 1;
+        k->unnamed = k->forgotten = false;
+        for (int r = 0; r < t->ranks; r++)
+            k->absent |= (uint32_t)(done[r] <= i) << r;
+    }
+}
+
+/* Ranks that call in the same order need no names. What is forgotten may be in flight until the end, so its name does
+ * not come again, and nobody leaves before all have submitted it. */
+static void draw_names(const trial *t, dice *d, batch *b)
+{
+    for (int i = 0; i < b->count; i++) {
+        task *k = &b->tasks[i];
+        k->unnamed = b->one_by_one && chance(d, 20);
+        k->forgotten = k->forgotten && t->ends_together;
+        if (k->forgotten)
+            snprintf(k->name, sizeof k->name, "f%u", k->number);
+    }
+}
+
 static void draw_batch(trial *t, dice *d, batch *b, uint32_t *number)
 {
     const int wanted = 1 + (int)roll(d, TRIAL_TASKS);
     *b = (batch){.compute_ns = roll(d, chance(d, 20) ? 200 * MS : 100000),
                  .one_by_one = chance(d, 30),
+                 .waiting = (waiting)roll(d, WAITINGS),
                  .remade_set = chance(d, 15) ? (int)roll(d, (uint64_t)t->set_count) : 0};
     for (int i = 0; i < wanted; i++) {
         task *k = &b->tasks[b->count];
@@ -169,6 +235,9 @@ static void draw_batch(trial *t, dice *d, batch *b, uint32_t *number)
             draw_task(t, d, k, ++*number, i);
         b->count += !has_name(b, k);
     }
+    draw_names(t, d, b);
+    if (chance(d, 8))
+        draw_join(t, d, b);
 }
 
 static void draw_batches(trial *t, dice *d)
@@ -178,6 +247,8 @@ static void draw_batches(trial *t, dice *d)
     /* who comes again where a rank is missing hears of it from the launcher alone */
     t->lives = t->has_launcher && chance(d, 15) ? 2 : 1;
     t->ends_together = chance(d, 65);
+    t->sets_at_init = chance(d, 40);
+    t->loner = chance(d, 15) ? (int)roll(d, (uint64_t)t->ranks) : -1;
     for (t->batch_count = 0; t->batch_count < wanted; t->batch_count++)
         draw_batch(t, d, &t->batches[t->batch_count], &number);
 }
@@ -197,8 +268,10 @@ static void draw_mishap(const trial *t, dice *d, mishap *m)
     m->at_ns = roll(d, chance(d, 50) ? 60 * MS : 3 * SECOND);
     m->nth = 1 + roll(d, 150);
     m->onwards = chance(d, 30);
+    m->from_start = chance(d, 60);
     const uint64_t silence = (uint64_t)t->heartbeat_s * SECOND;
     m->lasts_ns = chance(d, 50) ? roll(d, silence / 3) : 2 * silence + roll(d, 10 * SECOND);
+    m->jump_ns = m->lasts_ns;
 }
 
 static void draw_mishaps(trial *t, dice *d)
@@ -209,27 +282,11 @@ static void draw_mishaps(trial *t, dice *d)
     t->undisturbed = wanted == 0 && chance(d, 80);
 }
 
-static void leave_out(trial *t, const trial_limits *limits)
-{
-    int kept = 0;
-    if (limits->batches >= 0 && limits->batches < t->batch_count)
-        t->batch_count = limits->batches;
-    for (int b = 0; b < t->batch_count; b++) {
-        if (limits->tasks >= 0 && limits->tasks < t->batches[b].count)
-            t->batches[b].count = limits->tasks;
-    }
-    for (int m = 0; m < t->mishap_count; m++) {
-        if ((limits->without >> m & 1) == 0)
-            t->mishaps[kept++] = t->mishaps[m];
-    }
-    t->mishap_count = kept;
-}
-
 /* ---- Memory that peers write ------------------------------------------------------------------------ */
 
 /* Peers write to each other's memory only in large operations on memory of rueda_alloc on one host: some trials do
  * nothing else, and then one of the ranks often stops, perhaps in the midst of it, until the others know it for lost.
- * From dice of its own, so that other trials stay what they are. */
+ */
 static void draw_shared(trial *t, dice *d)
 {
     if (t->hosts > 1 || t->by_tcp || !chance(d, 25))
@@ -253,21 +310,62 @@ static void draw_shared(trial *t, dice *d)
 
 /* ---- Strangers ---------------------------------------------------------------------------------- */
 
+/* Where all ranks share a host by shared memory there is no meeting that a stranger could call at. */
 static void draw_stranger(trial *t, dice *d)
 {
-    t->has_stranger = (t->hosts > 1 || t->by_tcp) && chance(d, 15);
+    t->has_stranger = (t->hosts > 1 || t->by_tcp) && chance(d, 20);
     t->stranger_rank = 1 + (int)roll(d, (uint64_t)t->ranks - 1);
     t->stranger_host = (int)roll(d, (uint64_t)t->hosts);
-    t->stranger_knows_name = t->secure && chance(d, 50);
+    t->stranger = (stranger_kind)roll(d, STRANGER_KINDS);
+    if (t->stranger == STRANGER_KEY && !t->secure)
+        t->stranger = STRANGER_NAME;
     t->stranger_ns = roll(d, 30 * MS);
     t->undisturbed = t->undisturbed && !t->has_stranger;
+}
+
+/* ---- What is left out ----------------------------------------------------------------------------- */
+
+#define SIZE_LEFT 5 /* elements */
+
+static void leave_out_tasks(batch *b, const trial_limits *limits)
+{
+    int kept = 0;
+    for (int i = 0; i < b->count; i++) {
+        if ((limits->tasks >> b->tasks[i].number & 1) == 0)
+            b->tasks[kept++] = b->tasks[i];
+    }
+    b->count = kept;
+    for (int i = 0; i < kept && limits->sizes; i++) {
+        if (b->tasks[i].count > SIZE_LEFT)
+            b->tasks[i].count = SIZE_LEFT;
+    }
+}
+
+static void leave_out(trial *t, const trial_limits *limits)
+{
+    int batches = 0, mishaps = 0;
+    for (int b = 0; b < t->batch_count; b++) {
+        leave_out_tasks(&t->batches[b], limits);
+        if ((limits->batches >> b & 1) == 0)
+            t->batches[batches++] = t->batches[b];
+    }
+    for (int m = 0; m < t->mishap_count; m++) {
+        if ((limits->mishaps >> m & 1) == 0)
+            t->mishaps[mishaps++] = t->mishaps[m];
+    }
+    t->batch_count = batches;
+    t->mishap_count = mishaps;
+    t->has_stranger = t->has_stranger && !limits->stranger;
+    t->lives = limits->lives ? 1 : t->lives;
+    t->calm = limits->whims;
 }
 
 /* ---- The whole ---------------------------------------------------------------------------------- */
 
 void trial_draw(trial *t, uint64_t seed, const trial_limits *limits)
 {
-    dice d = {seed * UINT64_C(0xd1342543de82ef95) + 1};
+    dice d = sim_stream_open(seed, DICE_JOB), shared = sim_stream_open(seed, DICE_SHARED),
+         stranger = sim_stream_open(seed, DICE_STRANGER);
     memset(t, 0, sizeof *t);
     t->seed = seed;
     draw_hosts(t, &d);
@@ -275,9 +373,8 @@ void trial_draw(trial *t, uint64_t seed, const trial_limits *limits)
     draw_sets(t, &d);
     draw_batches(t, &d);
     draw_mishaps(t, &d);
-    dice own = {~d.state};
-    draw_shared(t, &own);
-    draw_stranger(t, &own);
+    draw_shared(t, &shared);
+    draw_stranger(t, &stranger);
     leave_out(t, limits);
 }
 
@@ -292,22 +389,11 @@ int trial_index(const trial *t, int set, int rank)
 
 bool trial_takes_part(const trial *t, const task *k, int rank)
 {
+    if ((k->absent >> rank & 1) != 0)
+        return false;
     if (k->kind == TASK_MESSAGE)
         return rank == k->root || rank == k->peer;
     return trial_index(t, k->set, rank) >= 0;
-}
-
-bool trial_may_end(const trial *t)
-{
-    const uint64_t silence = (uint64_t)t->heartbeat_s * SECOND;
-    for (int i = 0; i < t->mishap_count; i++) {
-        const mishap *m = &t->mishaps[i];
-        const bool lasts = m->kind == MISHAP_STOP || m->kind == MISHAP_PARTITION;
-        if (m->kind != MISHAP_SLOW && m->kind != MISHAP_CLOCK &&
-            !(lasts && m->lasts_ns < silence / 2))
-            return true;
-    }
-    return false;
 }
 
 const char *task_name(task_kind kind)

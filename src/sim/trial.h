@@ -18,6 +18,7 @@
 #define TRIAL_BATCHES 10
 #define TRIAL_TASKS 6 /* of a batch */
 #define TRIAL_MISHAPS 3
+#define TRIAL_NUMBERS (TRIAL_BATCHES * TRIAL_TASKS) /* of tasks, from 1 */
 #define TRIAL_ELEMENTS 6000
 
 /* ---- Tasks ------------------------------------------------------------------------------------- */
@@ -25,6 +26,7 @@
 /* name, call */
 #define TASK_LIST(X)                                                                               \
     X(ALLREDUCE, allreduce)                                                                        \
+    X(GROUP, grouped_allreduce)                                                                    \
     X(ALLGATHER, allgather)                                                                        \
     X(BROADCAST, broadcast)                                                                        \
     X(ALLTOALL, alltoall)                                                                          \
@@ -52,8 +54,20 @@ typedef struct task {
     int root, peer; /* global ranks; a message goes from root to peer */
     bool shared;    /* in memory of rueda_alloc */
     bool in_place;
-    char name[16]; /* comes again in later batches */
+    bool takes;       /* no output is given: rueda_take_output */
+    bool uneven;      /* ALLTOALL, SCATTER: members get different numbers of rows */
+    bool unnamed;     /* numbered by the order of calls, which is the same on all ranks */
+    bool from_anyone; /* MESSAGE: the receiver takes RUEDA_ANY_RANK */
+    bool forgotten;   /* its request is freed at once, and its result is nobody's */
+    int ndim;         /* 1, or more with further dimensions of 1 */
+    int priority;
+    double prescale, postscale;
+    uint32_t absent; /* ranks that have joined instead, a bit for each */
+    char name[16];   /* comes again in later batches */
 } task;
+
+/* How a rank waits for its requests. */
+typedef enum waiting { WAIT_LONG, WAIT_SHORT, WAIT_POLL, WAIT_TOGETHER, WAITINGS } waiting;
 
 /* What all submit before they wait; each rank in an order of its own. */
 typedef struct batch {
@@ -61,7 +75,9 @@ typedef struct batch {
     task tasks[TRIAL_TASKS];
     uint64_t compute_ns; /* a rank computes up to so long before it submits */
     bool one_by_one;     /* in the same order, and each is waited for at once */
-    int remade_set;      /* is removed and made again before; 0: none */
+    bool joins;          /* some ranks do only the first tasks; then all call rueda_join */
+    waiting waiting;
+    int remade_set; /* is removed and made again before; RUEDA_GLOBAL_SET: none is */
 } batch;
 
 /* ---- Mishaps ----------------------------------------------------------------------------------- */
@@ -75,7 +91,7 @@ typedef struct batch {
     X(PARTITION, "is cut off from")                                                                \
     X(SLOW, "becomes slow")                                                                        \
     X(CLOCK, "has a clock that jumps")                                                             \
-    X(SHORTAGE, "runs short of something")
+    X(SHORTAGE, "is to run short of something")
 
 typedef enum mishap_kind {
 #define MISHAP_ENUM(name, text) MISHAP_##name,
@@ -87,10 +103,26 @@ typedef struct mishap {
     int rank, other;   /* ranks; PARTITION and CLOCK mean their hosts */
     uint64_t at_point; /* of the rank; 0: at a time */
     uint64_t at_ns;
-    uint64_t lasts_ns; /* STOP, PARTITION; CLOCK: how far; UINT64_MAX: for ever */
+    uint64_t lasts_ns; /* STOP, PARTITION */
+    uint64_t jump_ns;  /* CLOCK: how far it jumps forward */
     uint64_t nth;      /* SHORTAGE: which call */
     bool onwards;
+    bool from_start; /* SHORTAGE: calls are counted from the start of the rank */
 } mishap;
+
+/* ---- Strangers --------------------------------------------------------------------------------- */
+
+/* name, what the story says */
+#define STRANGER_LIST(X)                                                                           \
+    X(NAME, "a rank of another job")                                                               \
+    X(KEY, "a rank of the job, with another key")                                                  \
+    X(SILENT, "somebody who says nothing")                                                         \
+    X(GARBAGE, "somebody who says what nobody understands")
+
+typedef enum stranger_kind {
+#define STRANGER_ENUM(name, text) STRANGER_##name,
+    STRANGER_LIST(STRANGER_ENUM) STRANGER_KINDS
+} stranger_kind;
 
 /* ---- A trial ------------------------------------------------------------------------------------ */
 
@@ -118,35 +150,37 @@ typedef struct trial {
     int mishap_count;
     mishap mishaps[TRIAL_MISHAPS];
     int lives;          /* a rank that has done all leaves, and joins again, so many times */
+    bool sets_at_init;  /* process sets are asked for in rueda_init */
+    int loner;          /* a rank that leaves while a request of its own is pending; -1: none */
     bool ends_together; /* by a barrier; else each rank leaves when it has done its own */
+    bool calm;          /* the world has no whims */
     bool undisturbed;   /* no mishaps, and nobody is kept from running: what takes long sleeps */
     bool has_stranger;  /* a rank of another job calls at our meeting */
     int stranger_rank, stranger_host;
-    bool stranger_knows_name; /* our job's name, and has another key; else it has another name */
-    uint64_t stranger_ns;     /* when it comes */
+    stranger_kind stranger;
+    uint64_t stranger_ns; /* when it comes */
 } trial;
 
-/* What of a trial is left out, when a failing one is shortened. */
+/* What of a trial is left out, when a failing one is shortened. As text: "1,b0,t12,stranger". */
 typedef struct trial_limits {
-    int batches;          /* at most; -1: all */
-    int tasks;            /* of a batch, at most; -1: all */
-    uint32_t without;     /* a bit for each mishap, by its place */
-    bool calm;            /* the world has no whims: no pieces, delays, torn copies */
-    const char *timeline; /* a file that the ranks write, or NULL */
+    uint32_t mishaps; /* a bit for each, by its place; as text its number */
+    uint32_t batches; /* likewise; b and its number */
+    uint64_t tasks;   /* by their numbers; t and that */
+    bool stranger;
+    bool lives; /* all but the first */
+    bool sizes; /* all but a few elements of each tensor */
+    bool whims; /* the world's: no pieces, pauses, torn copies */
 } trial_limits;
 
-#define TRIAL_WHOLE                                                                                \
-    {                                                                                              \
-        .batches = -1, .tasks = -1                                                                 \
-    }
+/* False: the text is not understood. */
+bool trial_limits_read(trial_limits *limits, const char *text);
+void trial_limits_write(const trial_limits *limits, char *text, size_t size);
 
 void trial_draw(trial *t, uint64_t seed, const trial_limits *limits);
 /* Whether a rank takes part in a task. */
 bool trial_takes_part(const trial *t, const task *k, int rank);
 /* A rank's place in a set, or -1. */
 int trial_index(const trial *t, int set, int rank);
-/* Whether something befalls the job that may end it. */
-bool trial_may_end(const trial *t);
 const char *task_name(task_kind kind);
 
 #endif

@@ -8,6 +8,9 @@
 uint64_t values_in_count(const trial *t, const task *k, int rank);
 uint64_t values_out_count(const trial *t, const task *k, int rank);
 
+/* Rows that member `from` has for member `to`: alltoall; scatter, where `from` is the root. */
+uint64_t values_split(const task *k, int from, int to);
+
 void values_fill(const trial *t, const task *k, int rank, void *input);
 /* Whether the output is right; if not, `text` says where. */
 bool values_check(const trial *t, const task *k, int rank, const void *output, char *text,

@@ -20,7 +20,7 @@
  * models src/p2p/p2p.c p2p_submit 2317480079
  * models src/p2p/p2p.c p2p_has_mail 1225677290
  * models src/engine/drive.c background_done 603695237
- * models src/engine/drive.c has_mail 3140859690
+ * models src/engine/drive.c has_mail 2040256751
  */
 #include "engine_steps.h"
 

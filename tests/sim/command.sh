@@ -22,7 +22,7 @@ grep -q 'trace [0-9a-f]\{16\}' "$folder/a" || fail "no trace is told"
 "$rueda" sim faults --seeds 1..3 --workers 1 >"$folder/a" || fail "seeds 1..3 fail"
 grep -q '3 seeds, from 1 to 3' "$folder/a" || fail "it does not say how many seeds"
 
-for wrong in '--seeds 3' '--seeds 3..1' '--seed x' '--without 9' 'more' '--workers 0'; do
+for wrong in '--seeds 3' '--seeds 3..1' '--seed x' '--without 9' '--without b10' '--without calm' '--timeline x' 'more' '--workers 0'; do
     # shellcheck disable=SC2086
     "$rueda" sim faults $wrong >"$folder/a" 2>&1
     [ $? -eq 2 ] || fail "'$wrong' is not refused"
@@ -32,6 +32,8 @@ done
 [ $? -eq 2 ] || fail "no command is not refused"
 
 rm -f "$folder/timeline.json"
-"$rueda" sim faults --seed 3 --timeline "$folder/timeline.json" >"$folder/a" || fail "seed 3 fails with a timeline"
+"$rueda" sim faults --seed 3 >"$folder/a"
+"$rueda" sim faults --seed 3 --timeline "$folder/timeline.json" >"$folder/b" || fail "seed 3 fails with a timeline"
+cmp "$folder/a" "$folder/b" || fail "a timeline changes what happens"
 "$rueda" timeline "$folder/timeline.json" >"$folder/a" || fail "the timeline is not whole"
 exit $failures

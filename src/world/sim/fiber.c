@@ -8,7 +8,7 @@
 
 #define GUARD_BYTES ((size_t)4096) /* below each stack: running over is a fault, not a riddle */
 
-#if defined(__SANITIZE_ADDRESS__)
+#if FIBER_SANITIZED
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #define start_switch(fake, stack, bytes) __sanitizer_start_switch_fiber(fake, stack, bytes)
@@ -48,15 +48,6 @@ void fiber_close(fiber_context *f)
     *(char **)(void *)f->stack = kept_stacks;
     kept_stacks = f->stack;
     f->stack = NULL;
-}
-
-void fiber_forget_stacks(void)
-{
-    while (kept_stacks != NULL) {
-        char *stack = kept_stacks;
-        kept_stacks = *(char **)(void *)stack;
-        __real_munmap(stack - GUARD_BYTES, GUARD_BYTES + FIBER_STACK_BYTES);
-    }
 }
 
 /* ---- Registers --------------------------------------------------------------------------------- */

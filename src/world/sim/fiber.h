@@ -4,7 +4,16 @@
 
 #include <stddef.h>
 
-#if defined(__SANITIZE_ADDRESS__)
+#ifndef __has_feature
+#define __has_feature(name) 0 /* clang has it, gcc says __SANITIZE_ADDRESS__ */
+#endif
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+#define FIBER_SANITIZED 1
+#else
+#define FIBER_SANITIZED 0
+#endif
+
+#if FIBER_SANITIZED
 #define FIBER_STACK_BYTES ((size_t)1 << 20) /* frames are several times as large */
 #else
 #define FIBER_STACK_BYTES ((size_t)256 << 10)
@@ -27,7 +36,5 @@ void fiber_close(fiber_context *f);
 void fiber_switch(fiber_context *from, fiber_context *to, int last);
 /* The first thing that a new fiber does; `from`: who switched to it. */
 void fiber_begin(fiber_context *from);
-/* Gives the kept stacks back. */
-void fiber_forget_stacks(void);
 
 #endif

@@ -73,9 +73,9 @@ static void block_forget(const void *address)
 
 /* ---- Blocks --------------------------------------------------------------------------------------------- */
 
-static bool refuses(void)
+static bool refuses(const char *call)
 {
-    if (!sim_refuses())
+    if (!sim_refuses(call))
         return false;
     errno = ENOMEM;
     return true;
@@ -83,7 +83,7 @@ static bool refuses(void)
 
 void *__wrap_malloc(size_t bytes)
 {
-    if (refuses())
+    if (refuses("malloc"))
         return NULL;
     void *made = __real_malloc(bytes);
     block_note(made, bytes);
@@ -92,7 +92,7 @@ void *__wrap_malloc(size_t bytes)
 
 void *__wrap_calloc(size_t count, size_t each)
 {
-    if (refuses())
+    if (refuses("calloc"))
         return NULL;
     void *made = __real_calloc(count, each);
     block_note(made, count * each);
@@ -101,7 +101,7 @@ void *__wrap_calloc(size_t count, size_t each)
 
 void *__wrap_realloc(void *block, size_t bytes)
 {
-    if (refuses())
+    if (refuses("realloc"))
         return NULL;
     block_forget(block);
     void *made = __real_realloc(block, bytes);
@@ -117,7 +117,7 @@ void __wrap_free(void *block)
 
 int __wrap_posix_memalign(void **block, size_t alignment, size_t bytes)
 {
-    if (refuses())
+    if (refuses("posix_memalign"))
         return ENOMEM;
     const int result = __real_posix_memalign(block, alignment, bytes);
     if (result == 0)
@@ -127,7 +127,7 @@ int __wrap_posix_memalign(void **block, size_t alignment, size_t bytes)
 
 void *__wrap_aligned_alloc(size_t alignment, size_t bytes)
 {
-    if (refuses())
+    if (refuses("aligned_alloc"))
         return NULL;
     void *made = __real_aligned_alloc(alignment, bytes);
     block_note(made, bytes);
@@ -183,7 +183,7 @@ static void mapping_cut(sim_process *p, uintptr_t start, uintptr_t end)
 void *__wrap_mmap(void *start, size_t bytes, int protection, int flags, int fd, off_t offset)
 {
     sim_fiber *f = sim_running();
-    if (f != NULL && refuses())
+    if (f != NULL && refuses("mmap"))
         return MAP_FAILED;
     void *made = __real_mmap(start, bytes, protection, flags, fd, offset);
     if (f == NULL || made == MAP_FAILED)
@@ -212,7 +212,7 @@ int __wrap_munmap(void *start, size_t bytes)
 
 int __wrap_memfd_create(const char *name, unsigned flags)
 {
-    if (sim_refuses()) {
+    if (sim_refuses("memfd_create")) {
         errno = EMFILE;
         return -1;
     }
@@ -220,6 +220,24 @@ int __wrap_memfd_create(const char *name, unsigned flags)
     if (sim_process_now() >= 0)
         sim_real_note(made, sim_process_now());
     return made;
+}
+
+static int refuse_room(void)
+{
+    errno = ENOSPC;
+    return -1;
+}
+
+int __wrap_ftruncate(int fd, off_t bytes)
+{
+    return sim_refuses("ftruncate") ? refuse_room() : __real_ftruncate(fd, bytes);
+}
+
+/* A hole can always be made. */
+int __wrap_fallocate(int fd, int mode, off_t at, off_t bytes)
+{
+    return mode == 0 && sim_refuses("fallocate") ? refuse_room()
+                                                 : __real_fallocate(fd, mode, at, bytes);
 }
 
 sim_word sim_word_find(const sim_process *p, const void *address, bool shared)

@@ -70,7 +70,7 @@ static int unpack_item(sim_luggage *l, int i)
         l->items[i].object = fd >= 0 ? NULL : o;
         return fd;
     }
-    if (sim_refuses())
+    if (sim_refuses("a descriptor"))
         return -1;
     sim_real_note(real, sim_process_now());
     l->items[i].real = -1;
@@ -114,7 +114,9 @@ ssize_t world_sendmsg(int fd, const struct msghdr *message, int flags)
     sim_luggage *l = sim_luggage_pack(message, &wrong);
     if (wrong)
         return -1;
-    const ssize_t sent = sim_stream_send(k, message, flags, l);
+    const bool refused = l != NULL && sim_refuses("sendmsg");
+    errno = ENOBUFS;
+    const ssize_t sent = refused ? -1 : sim_stream_send(k, message, flags, l);
     if (l != NULL && (sent <= 0 || !sim_socket_is_unix(k))) {
         const int saved = errno;
         sim_luggage_free(l, true);
@@ -297,7 +299,7 @@ FILE *world_unix_names(void)
     sim_spend();
     const sim_fiber *f = sim_running();
     size_t room = 1;
-    if (f == NULL || sim_refuses()) {
+    if (f == NULL || sim_refuses("fopen")) {
         errno = EMFILE;
         return NULL;
     }

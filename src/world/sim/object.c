@@ -53,7 +53,7 @@ int sim_descriptor_give(sim_object *o)
     sim *s = sim_world;
     sim_fiber *f = sim_running();
     SIM_ASSERT(f != NULL);
-    if (sim_refuses()) {
+    if (sim_refuses("a descriptor")) {
         errno = EMFILE;
         return -1;
     }
@@ -122,7 +122,7 @@ int __wrap_dup(int fd)
         sim_object *o = sim_descriptor_object(fd);
         return o == NULL ? -1 : sim_descriptor_give(o);
     }
-    if (sim_refuses()) {
+    if (sim_refuses("dup")) {
         errno = EMFILE;
         return -1;
     }

@@ -230,7 +230,7 @@ static void arm(sim_poll *p, sim_poll_item *i, const struct epoll_event *event)
 
 static int add_item(sim_poll *p, int fd, sim_object *o, const struct epoll_event *event)
 {
-    if (sim_refuses()) {
+    if (sim_refuses("epoll_ctl")) {
         errno = ENOMEM;
         return -1;
     }

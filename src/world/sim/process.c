@@ -156,15 +156,6 @@ int sim_process_now(void)
     return f == NULL ? -1 : f->process->number;
 }
 
-void **sim_process_slot(void)
-{
-    static void *without_world;
-    sim_fiber *f = sim_running();
-    if (f != NULL)
-        return &f->process->slot;
-    return sim_world == NULL ? &without_world : &sim_world->slot;
-}
-
 void sim_set_slowness(sim *s, int process, uint32_t percent)
 {
     find(s, process)->slowness = percent;
@@ -189,15 +180,31 @@ uint64_t sim_asked(const sim *s, int process)
     return find(s, process)->asked;
 }
 
-bool sim_refuses(void)
+sim_refusals sim_refusals_of(const sim *s, int process)
+{
+    return find(s, process)->refusals;
+}
+
+static bool is_refused(const sim_process *p)
+{
+    return p->fail_at != 0 &&
+           (p->asked == p->fail_at || (p->fail_onwards && p->asked > p->fail_at));
+}
+
+bool sim_refuses(const char *call)
 {
     sim_fiber *f = sim_running();
     if (f == NULL)
         return false;
     sim_process *p = f->process;
     p->asked++;
-    return p->fail_at != 0 &&
-           (p->asked == p->fail_at || (p->fail_onwards && p->asked > p->fail_at));
+    if (!is_refused(p))
+        return false;
+    if (p->refusals.count++ == 0) {
+        p->refusals.first_ns = sim_world->now_ns;
+        p->refusals.first_call = call;
+    }
+    return true;
 }
 
 /* ---- What became of it ----------------------------------------------------------------------------- */

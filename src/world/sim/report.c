@@ -24,12 +24,6 @@ uint64_t sim_random(sim *s, uint64_t below)
     return sim_below(&s->harness, below);
 }
 
-void sim_every_event(sim *s, void (*run)(void *), void *context)
-{
-    s->event_hook = run;
-    s->event_context = context;
-}
-
 void sim_set_point_hook(sim *s, bool (*hook)(void *context, int process), void *context)
 {
     s->point_hook = hook;

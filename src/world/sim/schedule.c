@@ -167,7 +167,7 @@ static void give_way(sim *s, sim_fiber *f)
     f->slice_ns = sim_between(&s->schedule, SLICE_LEAST_NS, SLICE_MOST_NS);
     const sim_event e = {time, draw_order(s), NULL, f, ++f->generation};
     /* who is next anyway need not switch: this saves most of the time while only one of many has work */
-    if (time <= s->until_ns && !s->halted && s->event_hook == NULL &&
+    if (time <= s->until_ns && !s->halted &&
         (s->event_count == 0 || is_before(&e, &s->events[0]))) {
         s->now_ns = time;
         note_event(s, f->id);
@@ -300,8 +300,6 @@ sim_end sim_run(sim *s, uint64_t until_ns)
         }
         const sim_event e = heap_take(s);
         run_event(s, &e);
-        if (s->event_hook != NULL && !s->failed)
-            s->event_hook(s->event_context);
     }
     errno = saved;
     if (s->halted)

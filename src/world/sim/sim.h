@@ -57,8 +57,6 @@ uint64_t sim_now(const sim *s);
 uint64_t sim_random(sim *s, uint64_t below);
 /* Runs it in the scheduler's context, where it may not wait. */
 void sim_at(sim *s, uint64_t time_ns, void (*run)(void *), void *argument);
-/* After every event; NULL: not. */
-void sim_every_event(sim *s, void (*run)(void *), void *context);
 /* At every world_point of any process, on its fiber; may call sim_kill and sim_stop. True: others go first. */
 void sim_set_point_hook(sim *s, bool (*hook)(void *context, int process), void *context);
 
@@ -71,8 +69,6 @@ int sim_process_start(sim *s, int host, void (*run)(void *), void *argument);
 sim_life sim_process_life(const sim *s, int process);
 /* The one whose fiber runs; -1: none. */
 int sim_process_now(void);
-/* A pointer of each process for whatever its owner likes; NULL at first. Outside of fibers: one of its own. */
-void **sim_process_slot(void);
 /* Percent of the time that calls usually take: 1000 is a tenth of the speed. */
 void sim_set_slowness(sim *s, int process, uint32_t percent);
 /* The clock of a host jumps forward. */
@@ -88,6 +84,12 @@ void sim_continue(sim *s, int process);
 void sim_fail_nth(sim *s, int process, uint64_t n, bool onwards);
 /* How many such calls it has made since it started. */
 uint64_t sim_asked(const sim *s, int process);
+typedef struct sim_refusals {
+    uint64_t count;
+    uint64_t first_ns;      /* when the first one was refused */
+    const char *first_call; /* and what it was */
+} sim_refusals;
+sim_refusals sim_refusals_of(const sim *s, int process);
 
 /* ---- Faults of the network --------------------------------------------------------------------- */
 
@@ -114,7 +116,7 @@ void sim_describe(const sim *s, char *text, size_t size);
 
 typedef struct sim_statistics {
     uint64_t events, switches, points, bytes_sent, connections;
-    uint64_t trace; /* a hash of the order of all events: the same for the same run */
+    uint64_t trace; /* a hash of all events in their order, and of all bytes that TCP delivered */
 } sim_statistics;
 sim_statistics sim_statistics_of(const sim *s);
 

@@ -90,6 +90,7 @@ struct sim_process {
     sim_stream random;
     uint64_t asked, fail_at; /* fail_at 0: never */
     bool fail_onwards;
+    sim_refusals refusals;
     sim_block *blocks;
     uint64_t block_count, block_bytes;
     sim_mapping *mappings;
@@ -97,7 +98,6 @@ struct sim_process {
     uint64_t descriptors;  /* open ones */
     sim_object *observers; /* that tell of its death */
     sim_leaks at_end;
-    void *slot;
 };
 
 typedef struct sim_event {
@@ -154,14 +154,11 @@ struct sim {
     sim_slot *slots, *real; /* by number: virtual descriptors, and real ones */
     size_t slot_count, slot_room, real_count;
     sim_object *objects; /* all that were ever made */
-    void (*event_hook)(void *);
-    void *event_context;
     bool (*point_hook)(void *, int);
     void *point_context;
     void (*failure)(void *, const char *);
     void *failure_context;
     bool halted, failed;
-    void *slot; /* outside of fibers */
     sim_statistics statistics;
 };
 
@@ -198,7 +195,7 @@ _Noreturn void sim_leave(void);
 /* All of it, for a process that has ended or been killed. */
 void sim_process_finish(sim *s, sim_process *p, sim_life life);
 /* Whether the world refuses what the running process asks for now. */
-bool sim_refuses(void);
+bool sim_refuses(const char *call);
 void sim_sleeper_remove(sim *s, sim_fiber *f);
 
 /* ---- Descriptors and what they stand for (object.c, poll.c) --------------------------------------- */
@@ -275,7 +272,7 @@ struct sim_socket {
     sim_object object; /* first: they are cast */
     int family, process, host;
     sim_phase phase;
-    bool is_bound, is_local; /* is_local: at the loopback address only */
+    bool is_bound;
     bool any_address, reuses;
     uint32_t ip;
     uint16_t port;

@@ -136,6 +136,8 @@ int world_bind(int fd, const struct sockaddr *address, socklen_t bytes)
         errno = EADDRNOTAVAIL;
     else if ((a.port != 0 || a.family == AF_UNIX) && is_taken(s, k, &a))
         errno = EADDRINUSE;
+    else if (sim_refuses("bind"))
+        errno = ENOMEM;
     if (errno != 0)
         return -1;
     k->is_bound = true;
@@ -167,6 +169,10 @@ int world_listen(int fd)
         return -1;
     if (!k->is_bound || k->phase != PHASE_NEW) {
         errno = EINVAL;
+        return -1;
+    }
+    if (sim_refuses("listen")) {
+        errno = ENOBUFS;
         return -1;
     }
     k->phase = PHASE_LISTENS;

@@ -2,6 +2,7 @@
  *
  * What is sent over TCP lies in the sender's `out` until an event moves a piece of it to the peer's `in`: one event at
  * a time, so that nothing overtakes. Unix sockets put it into the peer's `in` at once. */
+#include "base/hash.h"
 #include "world/sim/sim_parts.h"
 
 #include "world/sockets.h"
@@ -147,6 +148,7 @@ static void deliver_some(sim *s, sim_socket *k, sim_socket *peer)
         return;
     if (sim_happens(&s->network, s->settings.piece_chance))
         bytes = sim_between(&s->network, 1, bytes);
+    s->statistics.trace = hash_bytes(s->statistics.trace, k->out.data + k->out.start, bytes);
     move_bytes(&k->out, &peer->in, bytes);
     sim_object_changed(&peer->object, POLLIN);
     tell_room(k);

@@ -13,7 +13,7 @@ bool world_thread_start(world_thread *t, void *(*run)(void *), void *argument)
     sim_spend();
     sim_fiber *f = sim_running();
     SIM_ASSERT(f != NULL);
-    t->fiber = sim_refuses() ? NULL : sim_fiber_make(f->process, run, argument);
+    t->fiber = sim_refuses("a thread") ? NULL : sim_fiber_make(f->process, run, argument);
     return t->fiber != NULL;
 }
 
@@ -163,12 +163,6 @@ void world_process_kill(int process_fd)
     const sim_object *o = process_fd < 0 ? NULL : sim_descriptor_object(process_fd);
     if (o != NULL && o->kind == KIND_PROCESS)
         sim_kill(sim_world, o->process);
-}
-
-uint64_t world_process_space(void)
-{
-    const sim_fiber *f = sim_running();
-    return f == NULL ? 0 : (uint64_t)f->process->host + 1;
 }
 
 void world_die(void)

@@ -15,6 +15,8 @@ void *__real_aligned_alloc(size_t alignment, size_t bytes);
 void *__real_mmap(void *start, size_t bytes, int protection, int flags, int fd, off_t offset);
 int __real_munmap(void *start, size_t bytes);
 int __real_memfd_create(const char *name, unsigned flags);
+int __real_ftruncate(int fd, off_t bytes);
+int __real_fallocate(int fd, int mode, off_t at, off_t bytes);
 int __real_close(int fd);
 int __real_dup(int fd);
 
@@ -29,6 +31,8 @@ void *__wrap_aligned_alloc(size_t alignment, size_t bytes);
 void *__wrap_mmap(void *start, size_t bytes, int protection, int flags, int fd, off_t offset);
 int __wrap_munmap(void *start, size_t bytes);
 int __wrap_memfd_create(const char *name, unsigned flags);
+int __wrap_ftruncate(int fd, off_t bytes);
+int __wrap_fallocate(int fd, int mode, off_t at, off_t bytes);
 int __wrap_close(int fd);
 int __wrap_dup(int fd);
 int __wrap_crypto_aead_aes256gcm_is_available(void);
