@@ -52,7 +52,7 @@ static size_t length(range r)
     return r.to - r.from;
 }
 
-seal *seal_make(const proof_session *session, bool is_host)
+seal *seal_make(const proof_session *session, bool is_host, uint64_t key_bytes)
 {
     const uint8_t *out = is_host ? session->to_caller : session->to_host;
     const uint8_t *in = is_host ? session->to_host : session->to_caller;
@@ -70,6 +70,7 @@ seal *seal_make(const proof_session *session, bool is_host)
     s->broken = false;
     record_start(&s->keys->out, session->cipher, session->encrypts, out);
     record_start(&s->keys->in, session->cipher, session->encrypts, in);
+    s->keys->out.key_bytes = s->keys->in.key_bytes = key_bytes;
     return s;
 }
 
@@ -79,11 +80,6 @@ void seal_free(seal *s)
         return;
     os_secret_free(s->keys, sizeof *s->keys);
     free(s);
-}
-
-void seal_limit_keys(seal *s, uint64_t key_bytes)
-{
-    s->keys->out.key_bytes = s->keys->in.key_bytes = key_bytes;
 }
 
 /* ---- Out ------------------------------------------------------------------------------------- */

@@ -6,12 +6,9 @@
 
 typedef struct seal seal;
 
-/* NULL: out of memory. */
-seal *seal_make(const proof_session *session, bool is_host);
+/* After `key_bytes` each way comes the next key; both ends say the same. NULL: out of memory. */
+seal *seal_make(const proof_session *session, bool is_host, uint64_t key_bytes);
 void seal_free(seal *s); /* wipes; NULL is allowed */
-
-/* For tests: the next key comes after so many bytes (RECORD_KEY_BYTES). Both ends alike. */
-void seal_limit_keys(seal *s, uint64_t key_bytes);
 
 /* Like net_link_send and net_link_receive, but -1 comes with errno; a receive that finds the end gives
  * 0 for "none now" and sets *ended. EBADMSG: what arrived is not genuine. */

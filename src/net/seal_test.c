@@ -21,17 +21,22 @@ typedef struct line {
 static proof_cipher cipher;
 static bool encrypts;
 
-static line make_line(void)
+static line make_line_with_keys(uint64_t key_bytes)
 {
     const proof_session session = {
         .cipher = cipher, .encrypts = encrypts, .to_host = {1}, .to_caller = {2}};
     line l;
-    l.near = seal_make(&session, false);
-    l.far = seal_make(&session, true);
+    l.near = seal_make(&session, false, key_bytes);
+    l.far = seal_make(&session, true, key_bytes);
     assert_true(l.near != NULL && l.far != NULL);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, l.out), 0);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, l.in), 0);
     return l;
+}
+
+static line make_line(void)
+{
+    return make_line_with_keys(RECORD_KEY_BYTES);
 }
 
 static void close_line(line *l)
@@ -273,9 +278,7 @@ static void streams_outlive_their_keys(void **state)
 {
     (void)state;
     static uint8_t plain[300 * 1000], got[sizeof plain], sealed[2 * sizeof plain];
-    line l = make_line();
-    seal_limit_keys(l.near, 5000);
-    seal_limit_keys(l.far, 5000);
+    line l = make_line_with_keys(5000);
     for (size_t i = 0; i < sizeof plain; i++)
         plain[i] = (uint8_t)(i * 17 + i / 253);
     for (size_t done = 0, bytes; done < sizeof plain; done += bytes) {
@@ -330,7 +333,7 @@ static void core_dumps_leave_keys_out(void **state)
     randombytes_buf(session->to_host, NET_KEY_BYTES);
     for (int i = 0; i < NET_KEY_BYTES; i++)
         masked[i] = session->to_host[i] ^ DUMP_MASK;
-    seal *s = seal_make(session, false);
+    seal *s = seal_make(session, false, RECORD_KEY_BYTES);
     assert_non_null(s);
     assert_false(dump_has(masked, sizeof masked));
     seal_free(s);

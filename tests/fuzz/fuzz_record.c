@@ -20,9 +20,8 @@ static size_t deliver(const proof_session *session, const uint8_t *sealed, size_
                       fuzz_input *in, uint8_t *plain, size_t room)
 {
     int fds[2];
-    seal *far = seal_make(session, true);
+    seal *far = seal_make(session, true, KEY_BYTES);
     must(far != NULL);
-    seal_limit_keys(far, KEY_BYTES);
     must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds) == 0);
     size_t put = 0, done = 0;
     for (bool over = false, ended = false; !over;) {
