@@ -62,7 +62,7 @@ typedef struct transport_table {
     /* It needs ranks that mpirun has started. */
     bool by_mpirun;
 
-    /* Makes a channel of a members, when its first operation is launched here; others may be earlier or later,
+    /* Makes a channel between the members when its first operation is launched here; others may be earlier or later,
      * and may send before we have opened it. Flags of peers may be read at once, other memory of theirs when
      * their flag says so. The members and the job (NULL: there is none) must outlive the channel. ERR_MEMORY,
      * ERR_SYSTEM. */
