@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define NONCE_BYTES 12
+#define KEY_TRACES 8192 /* bytes of stack: more than all registers of a processor take */
 /* both ciphers have the same shape */
 static_assert(NONCE_BYTES == crypto_aead_aes256gcm_NPUBBYTES, "AES nonce");
 static_assert(NONCE_BYTES == crypto_aead_chacha20poly1305_ietf_NPUBBYTES, "ChaCha20 nonce");
@@ -21,8 +22,11 @@ static const char next_label[16] = "rueda next key";
 static void use_key(record_direction *d)
 {
     d->moved = 0;
-    if (d->cipher == PROOF_AES256GCM)
-        crypto_aead_aes256gcm_beforenm(&d->aes, d->key);
+    if (d->cipher != PROOF_AES256GCM)
+        return;
+    crypto_aead_aes256gcm_beforenm(&d->aes, d->key);
+    /* where libsodium is bound at the first call, the linker has put registers with the key there */
+    sodium_stackzero(KEY_TRACES);
 }
 
 void record_start(record_direction *d, proof_cipher cipher, bool encrypts,
