@@ -3,7 +3,7 @@
 #include "world/sockets.h"
 
 #include "net/address.h"
-#include "net/record.h"
+#include "net/envelope.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -223,7 +223,7 @@ static proof_verdict start_sealing(net_link *link)
         return PROOF_GARBAGE;
     const bool protects = session.cipher != PROOF_PLAIN;
     if (protects)
-        link->seal = seal_make(&session, h->is_host, RECORD_KEY_BYTES);
+        link->seal = seal_make(&session, h->is_host, ENVELOPE_KEY_BYTES);
     sodium_memzero(&session, sizeof session);
     return link->seal != NULL || !protects ? PROOF_GOOD : PROOF_CROWDED;
 }

@@ -2,7 +2,7 @@
  *
  * A link is a TCP connection whose two ends have proved to each other that they know the key of the
  * job, and for what (purpose) the connection is. Until then nothing else of it is read. Everything
- * after the proof travels in records that are authenticated, and with `encrypt` encrypted: what was
+ * after the proof travels in envelopes that are authenticated, and with `encrypt` encrypted: what was
  * altered, repeated, left out or put elsewhere on the way is never delivered, and breaks the link. A job
  * without a key (`insecure`) has neither.
  * The proof: the connecting side (caller) sends a fixed-size hello with its purpose, a random nonce
@@ -136,7 +136,7 @@ ssize_t net_link_send(net_link *link, const struct iovec *parts, int count);
  * readable: receive until 0 comes. */
 ssize_t net_link_receive(net_link *link, void *to, size_t bytes);
 /* Whether all that was sent has been acknowledged by the other host: closing loses nothing. Moves
- * sealed records that still wait in the link on. A broken link has nothing to wait for: true. */
+ * sealed envelopes that still wait in the link on. A broken link has nothing to wait for: true. */
 bool net_link_flushed(net_link *link);
 /* Whether the connection is over in both directions, as far as the system knows, which a link that nobody reads does
  * not tell otherwise. */

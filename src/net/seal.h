@@ -1,4 +1,4 @@
-/* seal.h: a stream of records over a socket, both ways: authenticated, and encrypted where it is wanted. */
+/* seal.h: a stream of envelopes over a socket, both ways: authenticated, and encrypted where it is wanted. */
 #ifndef RUEDA_NET_SEAL_H
 #define RUEDA_NET_SEAL_H
 

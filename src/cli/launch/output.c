@@ -222,7 +222,7 @@ static void say_line(output *o, const char *line)
 static void put_on_sink(output *o, int rank, int kind, const char *data, size_t count)
 {
     sink *to = &o->sinks[kind];
-    const void *from = &o->ranks[rank].files[kind]; /* any address of the stream's own */
+    const void *from = &o->ranks[rank].files[kind]; /* any address of this output's own */
     char prefix[PREFIX_MAX];
     if (count == 0) {
         sink_finish(to, from);
