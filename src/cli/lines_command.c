@@ -47,9 +47,10 @@ static void pass_signals_on(void)
 static size_t ready_bytes(const relay *s, bool ended)
 {
     const char *first = bytes_first(&s->waiting);
-    const char *last = s->waiting.used == 0 ? NULL : memrchr(first, '\n', s->waiting.used);
-    if (ended || (last == NULL && s->waiting.used >= LINE_MAX_BYTES))
-        return s->waiting.used;
+    const char *last =
+        bytes_used(&s->waiting) == 0 ? NULL : memrchr(first, '\n', bytes_used(&s->waiting));
+    if (ended || (last == NULL && bytes_used(&s->waiting) >= LINE_MAX_BYTES))
+        return bytes_used(&s->waiting);
     return last == NULL ? 0 : (size_t)(last - first) + 1;
 }
 

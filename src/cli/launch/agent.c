@@ -81,7 +81,7 @@ static void say_number(agent *a, wire_type type, int rank, int number)
 {
     bytes body = {0};
     wire_add_number(&body, number);
-    say(a, type, (uint32_t)rank, bytes_first(&body), body.used);
+    say(a, type, (uint32_t)rank, bytes_first(&body), bytes_used(&body));
     bytes_free(&body);
 }
 
@@ -171,7 +171,7 @@ static void say_ended(agent *a, const rank *r)
     wire_add_number(&body, (int64_t)joined);
     wire_add_number(&body, named);
     wire_add_number(&body, a->board != NULL && board_lost_timeline(a->board, r->number));
-    say(a, WIRE_ENDED, (uint32_t)r->number, bytes_first(&body), body.used);
+    say(a, WIRE_ENDED, (uint32_t)r->number, bytes_first(&body), bytes_used(&body));
     bytes_free(&body);
     if (a->board != NULL)
         board_note_end(a->board, r->number, joined, named);
@@ -235,7 +235,7 @@ static void say_ready(agent *a)
     if (a->job.interfaces[0] != '\0' && !address_of_interface(a->job.interfaces, answer.interface))
         answer.interface[0] = '\0';
     host_answer_pack(&answer, &body);
-    say(a, WIRE_READY, 0, bytes_first(&body), body.used);
+    say(a, WIRE_READY, 0, bytes_first(&body), bytes_used(&body));
     bytes_free(&body);
 }
 
@@ -398,7 +398,7 @@ static void await(agent *a, uint64_t now)
     nfds_t count = 0;
     polls[count++] = (struct pollfd){a->signals, POLLIN, 0};
     polls[count++] = (struct pollfd){a->from, POLLIN, 0};
-    polls[count++] = (struct pollfd){a->out.used > 0 ? a->to : -1, POLLOUT, 0};
+    polls[count++] = (struct pollfd){bytes_used(&a->out) > 0 ? a->to : -1, POLLOUT, 0};
     for (int i = 0; i < a->started; i++) {
         for (int k = 0; k < WIRE_KINDS; k++) {
             const line_reader *s = &a->ranks[i].readers[k];
@@ -432,9 +432,9 @@ static void run_loop(agent *a)
         watch_ranks(a);
         check_deadlines(a, now);
         pump_readers(a, now);
-        if (a->out.used > 0 && bytes_write(&a->out, a->to, SIZE_MAX) == BYTES_END)
+        if (bytes_used(&a->out) > 0 && bytes_write(&a->out, a->to, SIZE_MAX) == BYTES_END)
             a->over = true;
-        if (a->leaving && !a->running && a->out.used == 0)
+        if (a->leaving && !a->running && bytes_used(&a->out) == 0)
             a->over = true;
     }
 }
