@@ -229,7 +229,7 @@ static void assert_one_clock(const check_timeline *t, unsigned pid, int ranks, s
                 continue;
             if (e->ph == 'X' && strcmp(e->name, own) == 0 && begun++ == nth && e->ts > last_ready)
                 last_ready = e->ts;
-            if (e->ph == 'E' && memmem(e->line, e->length, "dtype", 5) != NULL && seen++ == nth &&
+            if (e->ph == 'E' && json_object_get(e->args, "dtype") != NULL && seen++ == nth &&
                 e->ts < first_end)
                 first_end = e->ts;
         }
