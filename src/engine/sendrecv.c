@@ -27,11 +27,7 @@ rueda_status engine_submit_call(engine *e, process_set *s, p2p_call *call, bool 
     const transport_table *table = e->transports.table;
     rueda_status status = RUEDA_OK;
     if (table->keeps_unread && s != &e->sets[RUEDA_GLOBAL_SET])
-        return status_fail(
-            RUEDA_ERR_ARGUMENT,
-            "'%s' cannot be sent or received in a process set: the transport %s does "
-            "it between all ranks of the job only; give no set, or RUEDA_TRANSPORT=tcp",
-            p2p_shown(call), table->name);
+        return transport_fail_send_in_set(table, p2p_shown(call));
     atomic_fetch_add(&e->outstanding, 1);
     world_lock_take(&s->queue.lock);
     if (s->queue.closed != RUEDA_OK)

@@ -128,7 +128,4 @@ struct transport_channel {
     transport_peer *peers; /* one for each member, ours included */
 };
 
-/* All members share our memory; those between hosts use it inside of a host. */
-extern const transport_table transport_shm;
-
 #endif
