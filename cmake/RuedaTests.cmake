@@ -87,6 +87,17 @@ function(rueda_add_test_file source)
     endforeach()
 endfunction()
 
+# In this program the calls that tests/faults/fail_nth.c lists go there instead of to the system.
+function(rueda_let_calls_fail target)
+    set(list ${PROJECT_SOURCE_DIR}/tests/faults/fail_nth.c)
+    target_sources(${target} PRIVATE ${list})
+    file(STRINGS ${list} wrapped REGEX "^(CAN_FAIL|int __wrap_|long __wrap_).*[(]")
+    foreach(line ${wrapped})
+        string(REGEX REPLACE "^.*(__wrap_|CAN_FAIL[A-Z_]*[(][^,]*, )([a-z0-9_]+).*$" "\\2" call "${line}")
+        target_link_options(${target} PRIVATE -Wl,--wrap=${call})
+    endforeach()
+endfunction()
+
 function(rueda_add_all_tests)
     add_custom_target(threads_tests) # what the tier with ThreadSanitizer needs
     add_dependencies(threads_tests rueda_program)
