@@ -31,7 +31,8 @@ uint32_t news_write(negotiation *n, uint8_t *to, uint64_t room, uint32_t *bytes)
         r->news.untold = false;
         signature_fini(&r->news.mine);
         if (signature_copy(&r->news.mine, &e->signature) != RUEDA_OK) /* no memory for its list: */
-            assert(!signature_repeats(&r->news.mine, &e->signature)); /* described again next time */
+            assert(
+                !signature_repeats(&r->news.mine, &e->signature)); /* described again next time */
         n->to_tell = e->next;
     }
     if (n->to_tell == NULL)
