@@ -16,7 +16,7 @@
 #define FORK_PATIENCE_NS UINT64_C(200000000) /* for a driver to make room */
 #define FOLLOW_MOST_NS UINT64_C(20000000)    /* a waiter that does not drive looks again */
 
-static bool take_seat(engine *e)
+static bool become_driver(engine *e)
 {
     uint32_t nobody = 0;
     return atomic_load_explicit(&e->driving, memory_order_relaxed) == 0 &&
@@ -25,7 +25,7 @@ static bool take_seat(engine *e)
 
 bool drive_try(engine *e)
 {
-    return atomic_load_explicit(&e->forking, memory_order_relaxed) == 0 && take_seat(e);
+    return atomic_load_explicit(&e->forking, memory_order_relaxed) == 0 && become_driver(e);
 }
 
 /* Someone else must go on if there is work left. */
@@ -45,7 +45,7 @@ typedef struct patience {
     bool napped;       /* once; next it sleeps until it is woken */
 } patience;
 
-/* Whether to give the background thread's seat to a waiter, or because all is done. */
+/* Whether the background thread is to leave the driving to a waiter, or because all is done. */
 static bool background_done(const engine *e)
 {
     /* with a network it stays: others may count on us to pass on what they say */
@@ -211,7 +211,7 @@ bool engine_before_fork(engine *e)
     const uint64_t deadline = world_now_ns() + FORK_PATIENCE_NS;
     atomic_store(&e->forking, 1);
     bool taken;
-    while (!(taken = take_seat(e)) && world_now_ns() < deadline) {
+    while (!(taken = become_driver(e)) && world_now_ns() < deadline) {
         control_notify_rank(&e->control, (uint32_t)e->who.rank); /* the driver may sleep */
         world_yield();
     }

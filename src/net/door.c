@@ -152,7 +152,7 @@ static uint64_t free_from(const guest *g)
 
 /* Takes the descriptor over. The hello may already be there and a fast caller's finish follow at once, so
  * this too may return a link. */
-static net_link *seat(net_door *door, guest *g, int fd, const net_address *peer, uint64_t now_ns)
+static net_link *take_in(net_door *door, guest *g, int fd, const net_address *peer, uint64_t now_ns)
 {
     if (g->link != NULL)
         dismiss(door, g, PROOF_CROWDED, "too many others came before it had proved itself");
@@ -221,7 +221,7 @@ static net_link *accept_some(net_door *door, uint64_t now_ns)
         const int fd = accept_one(door, &peer);
         if (fd >= 0) {
             door->trouble = 0;
-            link = seat(door, place, fd, &peer, now_ns);
+            link = take_in(door, place, fd, &peer, now_ns);
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
             return NULL;
         } else if (!is_passing(errno)) {
