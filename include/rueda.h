@@ -85,7 +85,8 @@ extern "C" {
     X(ERR_TIMEOUT, 12, JOB, "a time limit has passed")                                             \
     X(ERR_JOINED, 13, OPERATION, "a rank has joined; only allreduce works now")                    \
     X(ERR_INTERNAL, 14, PROCESS, "a defect in rueda")                                              \
-    X(ERR_INTERRUPTED, 15, OPERATION, "the caller was interrupted while it waited")
+    X(ERR_INTERRUPTED, 15, OPERATION, "the caller was interrupted while it waited")                \
+    X(ERR_MEMBERS, 16, JOB, "the members of the job change: adopt the next view")
 
 typedef enum rueda_status {
 #define RUEDA_STATUS_ENUM(name, value, scope, sentence) RUEDA_##name = (value),
@@ -232,6 +233,8 @@ typedef struct rueda_init_options {
                                         most, while rueda_init or a function for process sets blocks;
                                         not 0: it ends with ERR_INTERRUPTED. NULL: nobody is asked */
     void *interrupted_argument;   /* for it; both must stay valid until rueda_shutdown */
+    int32_t elastic; /* not 0: the job outlives its workers, see rueda_members_update; the
+                                        same on all ranks. 0: RUEDA_ELASTIC says it */
 } rueda_init_options;
 
 /* Joins the job that the environment describes (`rueda run` and mpirun set it), or a communicator; a
@@ -259,6 +262,51 @@ RUEDA_API int rueda_local_size(void);
 RUEDA_API int rueda_cross_rank(void);
 RUEDA_API int rueda_cross_size(void);
 RUEDA_API int rueda_is_homogeneous(void); /* 1: the same number of ranks on every host */
+
+/* ---- Members of an elastic job ------------------------------------------------------------------ */
+
+/* In an elastic job (rueda_init_options, or `rueda run --min-np`) the loss of a rank ends everything that is in flight
+ * with ERR_MEMBERS, and all that is submitted afterwards, on all other ranks; but not the job. The others
+ * agree on who is left, as the next *view* of the job, and go on in it when they call rueda_members_update. Views are
+ * numbered from 1 on. In a view ranks count from 0 without holes, those of the first view before later ones; a worker
+ * keeps its number, and its local rank, for its life. docs/elastic.md tells more.
+ * An operation that has ended with ERR_MEMBERS on one rank may have ended well on another: compare what each has, or
+ * broadcast it from rank 0, before going on. Elastic jobs are on one host so far. */
+
+/* Who is in the job. Start from RUEDA_MEMBERS. */
+typedef struct rueda_members {
+    size_t struct_size; /* sizeof(rueda_members) of the caller; fields beyond it are not written */
+    uint64_t
+        view; /* its number; larger than that of all views before, so that it can be put on files:
+                                  who has a smaller one is out of date */
+    int32_t rank, size; /* as rueda_rank and rueda_size */
+    int32_t worker;     /* our number, which never changes: the rank in the first view */
+    int32_t lost_count; /* ranks of the view before that are not in this one */
+    const int32_t
+        *lost_ranks; /* which; the library's, until the next call of rueda_members_update */
+} rueda_members;
+
+#define RUEDA_MEMBERS                                                                              \
+    RUEDA_COMPOUND(rueda_members)                                                                  \
+    {                                                                                              \
+        sizeof(rueda_members), 0, 0, 0, 0, 0, NULL                                                 \
+    }
+
+/* Adopts the next view: rank, size and all that depends on them change here and nowhere else. Blocks until all of
+ * its members have called it, at most RUEDA_START_TIMEOUT seconds; a further loss meanwhile leads to a further view.
+ * If no members were lost it returns at once. No other function of the library may run on another thread meanwhile, and
+ * no request of the view before be used afterwards but by rueda_request_free. Process sets must be made
+ * again. Memory of rueda_alloc stays what it is. `members` may be NULL.
+ * ERR_STATE: not initialised, or the job is not elastic. ERR_PEER: the others have gone on without this rank: it was
+ * stopped, or silent, for too long. ERR_INTERRUPTED, and any other error: this rank is out of the job, as after
+ * rueda_shutdown, and the others go on without it. */
+RUEDA_API rueda_status rueda_members_update(rueda_members *members);
+
+/* The view that was adopted last; does not block. ERR_STATE as above. */
+RUEDA_API rueda_status rueda_members_get(rueda_members *members);
+
+/* 1: members were lost, and rueda_members_update would adopt another view; else 0. Does not block. */
+RUEDA_API int rueda_members_changing(void);
 
 /* ---- Process sets ---------------------------------------------------------------------------- */
 

@@ -74,6 +74,7 @@ static void in_forked_child(void)
     if (process.forking != NULL) {
         atomic_store(&process.own.state, CONTEXT_FORKED);
         engine_forget(process.forking);
+        members_forget(process.own.members);
     }
     heap_forget(&process.own.heap);
     heap_unlock(&process.own.heap);
@@ -138,29 +139,44 @@ static rueda_status check_down(const context *here)
     return RUEDA_OK;
 }
 
+rueda_status context_start_engine(context *here, const config *settings,
+                                  const rueda_init_options *options, uint64_t generation)
+{
+    engine *e = aligned_alloc(OS_CACHE_LINE,
+                              (sizeof *e + OS_CACHE_LINE - 1) / OS_CACHE_LINE * OS_CACHE_LINE);
+    if (e == NULL)
+        return status_fail(RUEDA_ERR_MEMORY, "rueda_init: out of memory");
+    const rueda_status status =
+        engine_start(e, settings, options, generation, &here->heap, here->members);
+    /* before the others have heard of us they may be waiting in this generation: it is still to come. A
+     * setting that differs is found by all of them, and all come again */
+    if (status == RUEDA_OK || (e->met && status != RUEDA_ERR_CONFIG))
+        here->generation = generation;
+    if (status != RUEDA_OK)
+        return free(e), status;
+    here->engine = e;
+    atomic_store_explicit(&here->state, CONTEXT_UP, memory_order_release);
+    return RUEDA_OK;
+}
+
 /* An engine that runs, or none. */
-static rueda_status start_engine(context *here, const rueda_init_options *options)
+static rueda_status start(context *here, const rueda_init_options *options)
 {
     config settings;
     rueda_status status = config_load(&settings, here->generation == 0 ? warn_unknown : NULL);
     if (status != RUEDA_OK)
         return status;
-    engine *e = aligned_alloc(OS_CACHE_LINE,
-                              (sizeof *e + OS_CACHE_LINE - 1) / OS_CACHE_LINE * OS_CACHE_LINE);
-    if (e == NULL)
-        return status_fail(RUEDA_ERR_MEMORY, "rueda_init: out of memory");
-    status = engine_start(e, &settings, options, here->generation + 1, &here->heap);
-    explicit_bzero(&settings.key, sizeof settings.key);
-    /* before the others have heard of us they may be waiting in this generation: it is still to come. A
-     * setting that differs is found by all of them, and all come again */
-    here->generation += status == RUEDA_OK || (e->met && status != RUEDA_ERR_CONFIG);
-    if (status != RUEDA_OK)
-        return free(e), status;
-    here->engine = e;
     here->interrupted = options->interrupted;
     here->interrupted_argument = options->interrupted_argument;
-    atomic_store_explicit(&here->state, CONTEXT_UP, memory_order_release);
-    return RUEDA_OK;
+    settings.elastic |= options->elastic != 0;
+    if (settings.elastic)
+        status = elastic_begin(here, &settings);
+    if (status == RUEDA_OK)
+        status = context_start_engine(here, &settings, options, here->generation + 1);
+    explicit_bzero(&settings.key, sizeof settings.key);
+    if (status != RUEDA_OK)
+        elastic_end(here);
+    return status;
 }
 
 rueda_status context_init(context *here, const rueda_init_options *given)
@@ -170,7 +186,7 @@ rueda_status context_init(context *here, const rueda_init_options *given)
     if (status == RUEDA_OK)
         status = read_options(given, &options);
     if (status == RUEDA_OK)
-        status = start_engine(here, &options);
+        status = start(here, &options);
     if (status != RUEDA_OK)
         return status;
     status = add_first_sets(here, &options);
@@ -183,15 +199,23 @@ rueda_status context_init(context *here, const rueda_init_options *given)
     return RUEDA_OK;
 }
 
-rueda_status context_shutdown(context *here)
+void context_stop_engine(context *here)
 {
-    engine *e = context_engine(here, "rueda_shutdown");
-    if (e == NULL)
-        return RUEDA_ERR_STATE;
+    engine *e = here->engine;
     atomic_store(&here->state, CONTEXT_DOWN);
     engine_stop(e);
     free(e);
     here->engine = NULL;
+}
+
+rueda_status context_shutdown(context *here)
+{
+    if (context_engine(here, "rueda_shutdown") == NULL)
+        return RUEDA_ERR_STATE;
+    if (here->members != NULL)
+        members_begin_leaving(here->members);
+    context_stop_engine(here);
+    elastic_end(here);
     return RUEDA_OK;
 }
 

@@ -13,11 +13,20 @@
 
 typedef enum context_state { CONTEXT_DOWN, CONTEXT_UP, CONTEXT_FORKED } context_state;
 
+/* A view of an elastic job, as rueda_members tells it. */
+typedef struct context_view {
+    members_view now;
+    int32_t *lost; /* ranks of the view before that are not in it */
+    int32_t lost_count;
+} context_view;
+
 typedef struct context {
     _Atomic int state; /* context_state */
     engine *engine;
-    uint64_t generation;        /* of the last engine; every rank counts alike */
-    heap heap;                  /* the memory of rueda_alloc, for this and later engines */
+    uint64_t generation; /* of the last engine; every rank counts alike */
+    heap heap;           /* the memory of rueda_alloc, for this and later engines */
+    members *members;    /* of an elastic job, which has an engine for each view; else NULL */
+    context_view view;   /* the one that was adopted last */
     int (*interrupted)(void *); /* of the last rueda_init; or NULL */
     void *interrupted_argument;
 } context;
@@ -43,6 +52,9 @@ static inline engine *context_peek(const context *here)
  * need none. */
 rueda_status context_init(context *here, const rueda_init_options *given);
 rueda_status context_shutdown(context *here);
+rueda_status context_members_update(context *here, rueda_members *told);
+rueda_status context_members_get(const context *here, rueda_members *told);
+int context_members_changing(const context *here);
 rueda_status context_add_set(const context *here, const int32_t *ranks, int32_t count,
                              int32_t *set);
 rueda_status context_remove_set(const context *here, int32_t set);
@@ -79,6 +91,15 @@ rueda_status context_get_stats(const context *here, rueda_stats *stats);
 rueda_status context_orthogonality(const context *here, const char *name, double *value);
 rueda_status context_timeline_start(const context *here, const char *path, int mark_cycles);
 rueda_status context_timeline_stop(const context *here);
+
+/* elastic.c: before the first engine of an elastic job, and after its last. */
+rueda_status elastic_begin(context *here, const config *settings);
+void elastic_end(context *here);
+/* context.c: an engine of this generation, with these settings. */
+rueda_status context_start_engine(context *here, const config *settings,
+                                  const rueda_init_options *options, uint64_t generation);
+/* Its end. */
+void context_stop_engine(context *here);
 
 /* Waits for a request of the library's own; ERR_INTERRUPTED, which names the call, if rueda_init was told
  * how to ask for that and the caller gives up. */

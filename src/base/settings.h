@@ -36,6 +36,8 @@
       "Where ranks on several hosts meet: HOST:PORT of rank 0, which takes one of the 15 ports after it where somebody else has that, or file:PATH in a folder that all hosts see.") \
     X(TEXT, board, "RUEDA_BOARD", NULL, "", 0, 63, JOB, \
       "Where `rueda run` tells which ranks have ended, and learns whom the others name for it.") \
+    X(BOOL, elastic, "RUEDA_ELASTIC", NULL, 0, 0, 1, EQUAL, \
+      "The job outlives its workers: when one is lost the others go on without it, see docs/elastic.md. `rueda run --min-np` sets it.") \
     X(TEXT, key, "RUEDA_KEY", NULL, "", 0, 64, JOB, \
       "Secret of the job, 64 hexadecimal digits: who does not know it cannot join. `rueda run` makes one.") \
     X(TEXT, key_file, "RUEDA_KEY_FILE", NULL, "", 0, 255, LOCAL, \
@@ -50,8 +52,8 @@
       "Ports this rank may listen on, FIRST-LAST; empty: any.") \
     X(BOOL, encrypt, "RUEDA_ENCRYPT", NULL, 0, 0, 1, EQUAL, \
       "Encrypt what travels between hosts by tcp; without it, it is authenticated: it can be read on the path, not changed.") \
-    X(INT, heartbeat, "RUEDA_HEARTBEAT", NULL, 60, 0, 86400, EQUAL, \
-      "Seconds of silence after which a rank counts as lost (a stopped process, a dead network); 0: never.") \
+    X(INT, heartbeat, "RUEDA_HEARTBEAT", NULL, -1, -1, 86400, EQUAL, \
+      "Seconds of silence after which a rank counts as lost (a stopped process, a dead network); 0: never; -1: 60, in an elastic job 10.") \
     X(INT, start_timeout, "RUEDA_START_TIMEOUT", "HOROVOD_GLOO_TIMEOUT_SECONDS", 30, 1, 86400, LOCAL, \
       "Seconds that rueda_init waits for the other ranks.") \
     X(BYTES, fusion_threshold, "RUEDA_FUSION_THRESHOLD", "HOROVOD_FUSION_THRESHOLD", 128 * MIB, 0, 64 * GIB, EQUAL, \

@@ -18,6 +18,7 @@ rueda_status boot_identify(const config *settings, bool shares_memory, boot_iden
     me.size = (int)settings->size;
     me.local_rank = given_or(settings->local_rank, me.rank);
     me.local_size = given_or(settings->local_size, me.size);
+    me.host_rank = me.local_size == me.size ? me.rank : me.local_rank;
     me.cross_rank = given_or(settings->cross_rank, 0);
     me.cross_size = given_or(settings->cross_size, 1);
     me.shares_memory = shares_memory;
@@ -81,6 +82,7 @@ static void find_local_ranks(const boot_meeting *m, boot_identity *who)
         who->local_size += boot_is_local(m, who, r);
         who->local_rank += boot_is_local(m, who, r) && r < who->rank;
     }
+    who->host_rank = who->local_rank;
     for (int r = 0; r < who->size; r++) {
         int local = 0;
         for (int q = 0; q < r; q++)
@@ -132,7 +134,7 @@ static void find_crowd(const segment *s, boot_identity *who)
 
 /* All of boot_join but cleaning up. */
 static rueda_status join(const config *settings, boot_identity *who, uint64_t generation,
-                         attendance *there, const logger *log, const heap *own, segment *s,
+                         attendance *there, const logger *log, const boot_memory *memory,
                          boot_meeting *m)
 {
     uint64_t deadline = attendance_deadline(settings);
@@ -144,7 +146,7 @@ static rueda_status join(const config *settings, boot_identity *who, uint64_t ge
             find_local_ranks(m, who);
     }
     if (status == RUEDA_OK)
-        status = share_memory(settings, who, generation, m, log, own, s);
+        status = share_memory(settings, who, generation, m, log, memory);
     if (status != RUEDA_OK || who->size == 1)
         return status;
     if (m->deadline_ns > deadline)
@@ -153,8 +155,8 @@ static rueda_status join(const config *settings, boot_identity *who, uint64_t ge
     status = attendance_complete(there, deadline + (who->rank == 0 ? 0 : BOOT_LATER_NS));
     if (status != RUEDA_OK || m->places != NULL)
         return status;
-    find_crowd(s, who);
-    return compare_settings(s, who);
+    find_crowd(memory->segment, who);
+    return compare_settings(memory->segment, who);
 }
 
 rueda_status boot_name_rank(rueda_status status, int rank)
@@ -167,16 +169,17 @@ rueda_status boot_name_rank(rueda_status status, int rank)
 }
 
 rueda_status boot_join(const config *settings, boot_identity *who, uint64_t generation,
-                       const attendance_ends *ends, const logger *log, const heap *own, segment *s,
+                       const attendance_ends *ends, const logger *log, const boot_memory *memory,
                        boot_meeting *meeting)
 {
     attendance there = {.epoll = -1};
     boot_meeting held = {.there = &there};
     segment made = {.fd = -1};
+    const boot_memory shared = {memory->heap, memory->roster, &made};
     boot_identity me = *who;
     rueda_status status = attendance_open(&there, settings, who->rank, generation, ends);
     if (status == RUEDA_OK)
-        status = join(settings, &me, generation, &there, log, own, &made, &held);
+        status = join(settings, &me, generation, &there, log, &shared, &held);
     meeting->met = there.met;
     if (status != RUEDA_OK) {
         boot_name_rank(status, who->rank);
@@ -195,7 +198,7 @@ rueda_status boot_join(const config *settings, boot_identity *who, uint64_t gene
         explicit_bzero(&held.identity, sizeof held.identity); /* it has nobody to prove it to */
     held.met = true;
     *who = me;
-    *s = made;
+    *memory->segment = made;
     *meeting = held;
     explicit_bzero(&held, sizeof held); /* the key stays in one place */
     return RUEDA_OK;

@@ -22,7 +22,9 @@ typedef struct heap heap; /* memory/heap.h */
 
 typedef struct boot_identity {
     int rank, size;
-    int local_rank, local_size;
+    int local_rank,
+        local_size; /* on its host, as its starter says: in an elastic job it stays, while others go */
+    int host_rank; /* among the ranks of its host that are in the job */
     int cross_rank, cross_size;
     bool shares_memory; /* with the ranks of its host; not where another transport is forced */
     bool crowded;       /* more ranks on this machine than processors they may run on */
@@ -56,6 +58,15 @@ typedef struct boot_meeting {
     bool met; /* others know of this rank in this generation; also told where boot_join fails */
 } boot_meeting;
 
+/* What a rank shares with the others of its host. */
+typedef struct boot_memory {
+    const heap *heap; /* our own, open: it is handed to the others */
+    int *
+        roster; /* of an elastic job (members/roster.h): the lowest rank has one, others may have -1 and get
+                         theirs; NULL: the job is not elastic */
+    segment *segment; /* to be filled; it then knows the heaps of all */
+} boot_memory;
+
 /* Closes what is in it; safe on a zeroed one. */
 void boot_meeting_close(boot_meeting *m);
 
@@ -74,10 +85,9 @@ bool boot_needs_network(const config *settings, const boot_identity *who);
  * error then names the ranks that are missing. A rank that dies meanwhile ends it on all at once
  * (ERR_PEER, see attendance.h), and so does what is in `ends`; ERR_INTERRUPTED: the caller gave up. On success the segment has this rank's part of the
  * global set committed and all ranks are present; `meeting` is filled where boot_needs_network, and
- * `who` then has its local and cross ranks from the table. The open heap `own` is handed to the other ranks of the
- * host, and the segment knows all of theirs. */
+ * `who` then has its local and cross ranks from the table. */
 rueda_status boot_join(const config *settings, boot_identity *who, uint64_t generation,
-                       const attendance_ends *ends, const logger *log, const heap *own, segment *s,
+                       const attendance_ends *ends, const logger *log, const boot_memory *memory,
                        boot_meeting *meeting);
 
 /* What the system refused to one rank is told on all: puts its number before the thread's sentence, if it is not
@@ -123,7 +133,7 @@ bool boot_is_local(const boot_meeting *m, const boot_identity *who, int r);
 
 /* share.c: the segment of our host, the heaps of its ranks, and where there is a meeting their bells. */
 rueda_status share_memory(const config *settings, const boot_identity *who, uint64_t generation,
-                          boot_meeting *m, const logger *log, const heap *own, segment *s);
+                          boot_meeting *m, const logger *log, const boot_memory *memory);
 void boot_bells_close(boot_meeting *m);
 
 /* find.c: who we are towards others, with the key if something gives one. */

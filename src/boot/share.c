@@ -1,5 +1,5 @@
-/* share.c: the ranks of a host share a segment, the bells by which they wake each other, and their heaps. The
- * lowest of them makes segment and bells and hands them to the others. Each of those brings its heap and a line,
+/* share.c: the ranks of a host share a segment, the bells by which they wake each other, and their heaps; those of an
+ * elastic job also a roster. The lowest of them makes segment and bells and hands them to the others. Each of those brings its heap and a line,
  * one end of a pair of sockets: when all have come, all heaps go to each of them by it. */
 #include "boot/boot.h"
 #include "boot/handover.h"
@@ -11,18 +11,20 @@
 #include <string.h>
 
 enum brought { BROUGHT_HEAP, BROUGHT_LINE };
+enum given { FD_SEGMENT, FD_ROSTER };
 
-/* Who shares with us, and what is handed over: the segment, and a bell for each of them in ascending
- * order. */
+/* Who shares with us, and what is handed over: the segment, the roster if there is one, and a bell for each of them
+ * in ascending order. */
 typedef struct sharing {
     const config *settings;
     const boot_identity *who;
     boot_meeting *meeting;
-    const heap *heap; /* our own */
-    bool *local;      /* by rank */
+    const boot_memory *memory;
+    bool *local; /* by rank */
     int count, giver;
     int *fds;
     int fd_count;
+    int first_bell; /* among them */
 } sharing;
 
 static rueda_status fail_memory(const boot_identity *who)
@@ -44,7 +46,7 @@ void boot_bells_close(boot_meeting *m)
 
 static rueda_status make_bells(sharing *s)
 {
-    for (int i = 1; i < s->fd_count; i++) {
+    for (int i = s->first_bell; i < s->fd_count; i++) {
         s->fds[i] = world_bell_make();
         if (s->fds[i] < 0)
             return status_fail_errno(RUEDA_ERR_SYSTEM,
@@ -58,8 +60,8 @@ static rueda_status make_bells(sharing *s)
 /* From now on they are the meeting's. */
 static void hang_bells(sharing *s)
 {
-    int next = 1;
-    for (int r = 0; r < s->who->size && s->fd_count > 1; r++) {
+    int next = s->first_bell;
+    for (int r = 0; r < s->who->size && s->fd_count > s->first_bell; r++) {
         if (!s->local[r])
             continue;
         s->meeting->bells[r] = s->fds[next];
@@ -98,7 +100,8 @@ static rueda_status begin_sharing(sharing *s)
     if (s->local == NULL)
         return fail_memory(s->who);
     find_sharers(s);
-    s->fd_count = m->places != NULL ? 1 + s->count : 1;
+    s->first_bell = s->memory->roster != NULL ? FD_ROSTER + 1 : FD_SEGMENT + 1;
+    s->fd_count = s->first_bell + (m->places != NULL ? s->count : 0);
     s->fds = malloc((size_t)s->fd_count * sizeof *s->fds);
     m->bells = m->places != NULL ? malloc(size * sizeof *m->bells) : NULL;
     if (s->fds == NULL || (m->bells == NULL && m->places != NULL)) {
@@ -128,7 +131,7 @@ static int own_index(const sharing *s)
  * our own. */
 static rueda_status attach_heaps(const sharing *s, const int *fds, segment *made)
 {
-    rueda_status status = segment_own_heap(made, (uint32_t)s->who->rank, s->heap->base);
+    rueda_status status = segment_own_heap(made, (uint32_t)s->who->rank, s->memory->heap->base);
     for (int r = 0, next = 0; r < s->who->size; r++) {
         if (!s->local[r])
             continue;
@@ -163,7 +166,7 @@ static rueda_status spread_heaps(const sharing *s, handover_brought *brought, se
         return fail_memory(s->who);
     for (int r = 0; r < s->who->size; r++) {
         if (s->local[r])
-            fds[next++] = r == s->who->rank ? s->heap->fd : brought[r].fds[BROUGHT_HEAP];
+            fds[next++] = r == s->who->rank ? s->memory->heap->fd : brought[r].fds[BROUGHT_HEAP];
     }
     rueda_status status = send_heaps(s, brought, fds);
     if (status == RUEDA_OK) {
@@ -211,11 +214,15 @@ static rueda_status serve_sharers(sharing *s, const handover *h, const logger *l
     if (brought == NULL)
         return fail_memory(s->who);
     memset(brought, -1, bytes);
-    s->fds[0] = made->fd;
+    s->fds[FD_SEGMENT] = made->fd;
+    if (s->memory->roster != NULL)
+        s->fds[FD_ROSTER] = *s->memory->roster;
     s->local[s->giver] = false; /* takes nothing */
     rueda_status status = handover_give(h, s->local, s->who->size, &gift, brought, log);
     s->local[s->giver] = true;
-    s->fds[0] = -1; /* stays the segment's */
+    s->fds[FD_SEGMENT] = -1; /* stays the segment's, … */
+    if (s->memory->roster != NULL)
+        s->fds[FD_ROSTER] = -1; /* … and this the caller's */
     if (status == RUEDA_OK)
         status = spread_heaps(s, brought, made);
     close_brought(s, brought);
@@ -232,21 +239,25 @@ static rueda_status give(sharing *s, const handover *h, uint64_t generation, con
     if (status != RUEDA_OK)
         return status;
     if (s->count == 1)
-        return segment_own_heap(made, (uint32_t)s->who->rank, s->heap->base);
+        return segment_own_heap(made, (uint32_t)s->who->rank, s->memory->heap->base);
     return serve_sharers(s, h, log, made);
 }
 
 static rueda_status take_segment(const sharing *s, const handover *h, int line, segment *made)
 {
     handover_gift gift = {.fds = s->fds, .fd_count = s->fd_count};
-    const handover_brought brings = {{[BROUGHT_HEAP] = s->heap->fd, [BROUGHT_LINE] = line}};
+    const handover_brought brings = {{[BROUGHT_HEAP] = s->memory->heap->fd, [BROUGHT_LINE] = line}};
     const rueda_status status = handover_take(h, s->who->rank, s->who->size, &brings, &gift);
     if (status != RUEDA_OK) {
         memset(s->fds, -1, (size_t)s->fd_count * sizeof *s->fds);
         return status;
     }
-    const int fd = s->fds[0];
-    s->fds[0] = -1;
+    const int fd = s->fds[FD_SEGMENT];
+    s->fds[FD_SEGMENT] = -1;
+    if (s->memory->roster != NULL && *s->memory->roster < 0) {
+        *s->memory->roster = s->fds[FD_ROSTER];
+        s->fds[FD_ROSTER] = -1;
+    }
     return segment_attach(made, fd);
 }
 
@@ -280,9 +291,10 @@ static void announce(const segment *s, const config *settings, const boot_identi
 }
 
 rueda_status share_memory(const config *settings, const boot_identity *who, uint64_t generation,
-                          boot_meeting *m, const logger *log, const heap *own, segment *s)
+                          boot_meeting *m, const logger *log, const boot_memory *memory)
 {
-    sharing all = {.settings = settings, .who = who, .meeting = m, .heap = own};
+    segment *s = memory->segment;
+    sharing all = {.settings = settings, .who = who, .meeting = m, .memory = memory};
     rueda_status status = begin_sharing(&all);
     const handover h = {settings, {&m->identity, "memory", all.giver}, m->there};
     if (status == RUEDA_OK)

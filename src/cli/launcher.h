@@ -32,7 +32,8 @@ typedef struct launch_host {
 } launch_host;
 
 /* Ranks run the steps one after the other: a step starts when all ranks of all hosts have ended the
- * one before with 0. The first that fails ends the job. */
+ * one before with 0. The first that fails ends the job, unless it is elastic: then those that it has lost
+ * are there again in the next step. */
 typedef struct launch_step {
     char *const *command; /* ends with NULL; looked up in PATH as the shell does */
     const char
@@ -96,7 +97,7 @@ typedef struct launch_hooks {
     void (*step_started)(void *context, size_t step); /* just before its ranks start */
     void (*rank_started)(void *context, size_t step, int rank, const char *host, int pid);
     void (*rank_ended)(void *context, size_t step, int rank, const launch_end *end);
-    void (*step_ended)(void *context, size_t step); /* all its ranks have ended with 0 */
+    void (*step_ended)(void *context, size_t step); /* all its ranks that were not lost: with 0 */
 } launch_hooks;
 
 typedef struct launch_options {
@@ -104,6 +105,8 @@ typedef struct launch_options {
     const launch_host *hosts; /* filled in order, each up to its slots */
     size_t host_count;        /* 0: this machine alone */
     int ranks;                /* at least 1, at most the sum of all slots */
+    int min_ranks;            /* an elastic job goes on while so many run or have ended with 0, see
+                                 launch/losses.h; 0: the first rank that fails ends the job */
     const launch_step *steps;
     size_t step_count; /* at least 1 */
 
@@ -131,9 +134,10 @@ typedef struct launch_options {
     launch_hooks hooks;
 } launch_options;
 
-/* Blocks until the job has ended. Returns the exit code: 0, or that of the first rank that failed,
- * whose last lines and fate are then the end of stderr. Signals that end the launcher reach all
- * ranks. When it returns, nothing of the job is left, here or elsewhere. */
+/* Blocks until the job has ended. Returns the exit code: 0, also of an elastic job that has lost ranks
+ * and gone on, or that of the first rank that failed, whose last lines and fate are then the end of
+ * stderr. Signals that end the launcher reach all ranks. When it returns, nothing of the job is left,
+ * here or elsewhere. */
 int launch_job(const launch_options *options);
 
 /* Prints hosts, ranks, their environment and the commands to stdout, and starts nothing. Returns the

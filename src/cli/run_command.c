@@ -2,6 +2,7 @@
 #include "cli/commands.h"
 #include "cli/job_file/job_run.h"
 #include "cli/job_file/options_file.h"
+#include "cli/launch/losses.h"
 #include "cli/mpirun.h"
 #include "cli/run_compat.h"
 #include "cli/run_options.h"
@@ -17,6 +18,9 @@ static int run_by_mpirun(const run_options *o)
         return options_complain("run",
                                 "--json, --json-file, --output-filename and --timeout do not "
                                 "go with --mpi; see --mpi-args");
+    if (o->launch.min_ranks > 0)
+        return options_complain("run", "--min-np does not go with --mpi: MPI cannot lose ranks; "
+                                       "leave --mpi out, and they talk by shm or tcp");
     return mpirun_become(&(mpirun_options){.launch = &o->launch,
                                            .program = o->mpirun,
                                            .arguments = o->mpi_arguments,
@@ -41,6 +45,9 @@ static int run(run_options *o, int argc, char **argv, int next)
         return options_complain("run", "how many ranks? write: %s", run_usage);
     if (next == argc)
         return options_complain("run", "which command? write: %s", run_usage);
+    char why[LOSSES_WHY_MAX];
+    if (!losses_allowed(&o->launch, why))
+        return options_complain("run", "%s", why);
     const launch_step step = {.command = argv + next};
     o->launch.steps = &step;
     o->launch.step_count = 1;

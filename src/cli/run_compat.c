@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Options that set a variable for all ranks to a number times a scale. */
@@ -31,10 +32,8 @@ static const struct {
 };
 
 /* What horovodrun knows and we do not, yet: a job that needs it would be another job. */
-#define ELASTIC "elastic jobs are not built yet"
+#define ELASTIC "not built yet; of elastic jobs there is --min-np"
 static const option absent[] = {
-    {"--min-np", NULL, ELASTIC, OPTION_ABSENT, NULL, 0, 0},
-    {"--min-num-proc", NULL, ELASTIC, OPTION_ABSENT, NULL, 0, 0},
     {"--max-np", NULL, ELASTIC, OPTION_ABSENT, NULL, 0, 0},
     {"--max-num-proc", NULL, ELASTIC, OPTION_ABSENT, NULL, 0, 0},
     {"--slots-per-host", NULL, ELASTIC, OPTION_ABSENT, NULL, 0, 0},
@@ -89,6 +88,7 @@ static size_t add_other_names(run_options *o, option *rows)
     const option others[] = {
         {"-n", "N", NULL, OPTION_NUMBER, &o->ranks, 1, PLAN_MAX_RANKS},
         {"--num-proc", "N", NULL, OPTION_NUMBER, &o->ranks, 1, PLAN_MAX_RANKS},
+        {"--min-num-proc", "N", NULL, OPTION_NUMBER, &o->min_ranks, 1, PLAN_MAX_RANKS},
         {"--hosts", "LIST", NULL, OPTION_TEXT, &o->hosts_text, 0, 0},
         {"-hostfile", "FILE", NULL, OPTION_TEXT, &o->host_file, 0, 0},
         {"--ssh-port", "PORT", NULL, OPTION_NUMBER, &o->ssh_port, 1, UINT16_MAX},
@@ -224,7 +224,7 @@ int run_compat_launch(run_options *o)
     o->launch.output.stream_names = true;
     o->launch.hooks = (launch_hooks){.context = &first, .rank_ended = note_end};
     const int code = launch_job(&o->launch);
-    if (first.exit_code != 0)
+    if (code != EXIT_SUCCESS && first.exit_code != 0)
         fprintf(stderr,
                 "Horovod detected that one or more processes exited with non-zero status, thus "
                 "causing the job to be terminated. The first process to do so was:\n"

@@ -18,9 +18,10 @@ const char run_usage[] = "rueda run -np N [options] COMMAND [ARGUMENTS...]";
 static const char about[] =
     "Starts N processes of COMMAND, the ranks 0 to N-1 of one job, here or on the hosts of -H, and\n"
     "passes their output on with the rank before every line. The first rank that fails ends the\n"
-    "others; its exit code is passed on, its last lines and its fate end stderr. Ctrl-C and TERM end\n"
-    "all ranks. Rank 0 gets the standard input if it runs here. Options after COMMAND belong to it;\n"
-    "-- ends ours. horovodrun's options of the same meaning are understood too.\n\n"
+    "others, unless --min-np says how many are enough to go on; its exit code is passed on, its last\n"
+    "lines and its fate end stderr. Ctrl-C and TERM end all ranks. Rank 0 gets the standard input if\n"
+    "it runs here. Options after COMMAND belong to it; -- ends ours. horovodrun's options of the same\n"
+    "meaning are understood too.\n\n"
     "With the name of a job file, rueda run [options] JOB.yaml, the file says what runs on how many\n"
     "workers (docs/job-files.md); hosts of the command line then replace the file's.";
 
@@ -34,6 +35,8 @@ static options_result parse(run_options *o, int argc, char **argv, int *next)
     const option options[] = {
         {"-np", "N", "number of ranks, also as -n (with -H: all slots)", OPTION_NUMBER, &o->ranks,
          1, PLAN_MAX_RANKS},
+        {"--min-np", "N", "an elastic job: go on while at least N ranks are left", OPTION_NUMBER,
+         &o->min_ranks, 1, PLAN_MAX_RANKS},
         {"-H", "A:4,B:4", "hosts and their slots, filled in order; [fe80::1]:4 for IPv6",
          OPTION_TEXT, &o->hosts_text, 0, 0},
         {"--hostfile", "FILE", "the same from a file, lines \"host slots=4\"", OPTION_TEXT,
@@ -130,6 +133,7 @@ static bool take_hosts(run_options *o)
         return false;
     }
     o->launch.ranks = (int)ranks;
+    o->launch.min_ranks = (int)o->min_ranks;
     return true;
 }
 

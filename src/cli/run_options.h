@@ -17,7 +17,7 @@ typedef struct run_options {
     bool horovodrun; /* a failure is also told in horovodrun's words */
 
     /* As written. */
-    int64_t ranks, ssh_port, numbers[RUN_NUMBERS]; /* a number that is not given: -1 */
+    int64_t ranks, min_ranks, ssh_port, numbers[RUN_NUMBERS]; /* a number that is not given: -1 */
     const char *hosts_text, *host_file, *bind, *timeline, *texts[RUN_TEXTS], *config_file;
     const char **variables, **ssh_options; /* end with NULL */
     const char **idle;                     /* names of options without effect; ends with NULL */

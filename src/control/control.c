@@ -235,21 +235,36 @@ uint32_t control_departure(const control *c, uint32_t rank)
     return atomic_load(&r->state) == SEGMENT_LEFT ? r->departure : 0;
 }
 
-void control_abort(const control *c, rueda_status status, int rank, const char *text)
+/* Writes a record, which only the calling thread writes. True: it is the one that counts. */
+static bool claim_abort(const control *c, segment_abort *a, uint32_t by, const segment_abort *said)
 {
     if (control_is_aborted(c))
-        return; /* perhaps by us: what is published must not change */
-    segment_abort *a = &segment_rank_at(c->segment, c->rank)->abort;
-    a->status = (uint32_t)status;
-    a->rank = rank;
-    snprintf(a->text, sizeof a->text, "%s", text);
+        return false; /* perhaps by us: what is published must not change */
+    *a = *said;
     world_point();
     uint32_t nobody = 0;
-    if (!atomic_compare_exchange_strong(&c->segment->header->aborted_by, &nobody, c->rank + 1))
+    return atomic_compare_exchange_strong(&c->segment->header->aborted_by, &nobody, by);
+}
+
+void control_abort(const control *c, rueda_status status, int rank, const char *text)
+{
+    segment_abort said = {.status = (uint32_t)status, .rank = rank};
+    segment_abort *a = &segment_rank_at(c->segment, c->rank)->abort;
+    snprintf(said.text, sizeof said.text, "%s", text);
+    if (!claim_abort(c, a, c->rank + 1, &said))
         return;
     if (c->network != NULL)
         network_tell_abort(c->network, a);
     notify_host(c);
+}
+
+void control_end_view(const control *c, int rank, const char *text)
+{
+    segment_abort said = {.status = RUEDA_ERR_MEMBERS, .rank = rank};
+    snprintf(said.text, sizeof said.text, "%s", text);
+    if (claim_abort(c, &segment_rank_at(c->segment, c->rank)->end_of_view,
+                    (c->rank + 1) | SEGMENT_END_OF_VIEW, &said))
+        notify_host(c);
 }
 
 void control_fail(const control *c, rueda_status status)
@@ -268,7 +283,9 @@ rueda_status control_aborted(const control *c, int *rank)
     const uint32_t by = atomic_load(&c->segment->header->aborted_by);
     if (by == 0)
         return RUEDA_OK;
-    const segment_abort *a = &segment_rank_at(c->segment, by - 1)->abort;
+    const segment_rank *teller = segment_rank_at(c->segment, (by & ~SEGMENT_END_OF_VIEW) - 1);
+    const segment_abort *a =
+        (by & SEGMENT_END_OF_VIEW) != 0 ? &teller->end_of_view : &teller->abort;
     if (c->network != NULL)
         network_tell_abort(c->network, a);
     *rank = a->rank;

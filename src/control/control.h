@@ -126,6 +126,9 @@ void control_answer(const control *c);
 
 /* Ends the job for all ranks with one status; only the first call has an effect. */
 void control_abort(const control *c, rueda_status status, int rank, const char *text);
+/* The same with ERR_MEMBERS, where members of an elastic job change: by another thread than all other calls, on one
+ * host. */
+void control_end_view(const control *c, int rank, const char *text);
 /* The same for what this rank has met itself, with the thread's sentence. What it lacks is its own affair:
  * the others must read whose it was. */
 void control_fail(const control *c, rueda_status status);

@@ -9,11 +9,21 @@
 #define PIECES_WANTED 8        /* of a tensor: depth of the pipeline */
 #define PIECES_CROWDED 2 /* with more ranks than cores every piece costs a turn of all ranks */
 #define SECOND_NS UINT64_C(1000000000)
+#define HEARTBEAT_S 60
+#define HEARTBEAT_ELASTIC_S 10
 #define DRAIN_NS UINT64_C(10000000000)
 #define FAREWELL_NS UINT64_C(1000000000) /* for the last words in a job that is broken */
 
+/* Who wants to go on after a loss wants to know of it earlier. */
+static void choose_heartbeat(config *settings)
+{
+    if (settings->heartbeat < 0)
+        settings->heartbeat = settings->elastic ? HEARTBEAT_ELASTIC_S : HEARTBEAT_S;
+}
+
 static rueda_status read_settings(engine *e)
 {
+    choose_heartbeat(&e->settings);
     if (!log_level_parse(e->settings.log_level.text, &e->log.level))
         return status_fail(RUEDA_ERR_CONFIG, "RUEDA_LOG_LEVEL=%s is not error, warn, info or debug",
                            e->settings.log_level.text);
@@ -70,12 +80,15 @@ static rueda_status start_parts(engine *e)
         sendrecv_listen(e);
     if (status == RUEDA_OK)
         status = notes_start(e);
+    if (status == RUEDA_OK)
+        status = view_begin(e);
     return status == RUEDA_OK ? background_start(e) : status;
 }
 
 /* `whole`: the job is not broken. */
 static void stop_parts(engine *e, bool whole)
 {
+    view_end(e);
     background_stop(e);
     notes_stop(e);
     watch_close(e);
@@ -132,8 +145,10 @@ static rueda_status join_job(engine *e, const rueda_init_options *options)
     const config *settings = &e->settings;
     const attendance_ends ends = {fault_in_init(&e->fault, e->settings.rank), e->board,
                                   options->interrupted, options->interrupted_argument};
+    const boot_memory memory = {e->heap, e->members == NULL ? NULL : members_roster(e->members),
+                                &e->segment};
     rueda_status status =
-        boot_join(settings, &e->who, e->generation, &ends, &e->log, e->heap, &e->segment, &meeting);
+        boot_join(settings, &e->who, e->generation, &ends, &e->log, &memory, &meeting);
     explicit_bzero(&e->settings.key,
                    sizeof e->settings.key); /* the meeting has it where it is used */
     e->met = meeting.met;
@@ -162,6 +177,16 @@ static rueda_status join_job(engine *e, const rueda_init_options *options)
     return RUEDA_OK;
 }
 
+static rueda_status check_elastic(const engine *e)
+{
+    if (e->members == NULL || !boot_needs_network(&e->settings, &e->who))
+        return RUEDA_OK;
+    return status_fail(RUEDA_ERR_CONFIG,
+                       "rank %d: an elastic job is on one host so far, and its ranks share memory: "
+                       "take RUEDA_MEET, RUEDA_HOST and RUEDA_TRANSPORT away, or RUEDA_ELASTIC",
+                       e->who.rank);
+}
+
 /* Transports come first: one may tell who we are, and where and with which key we meet. */
 static rueda_status join(engine *e, const rueda_init_options *options)
 {
@@ -170,6 +195,8 @@ static rueda_status join(engine *e, const rueda_init_options *options)
     if (status == RUEDA_OK)
         status = boot_identify(&e->settings, transports_share_memory(&e->settings), &e->who);
     e->log.rank = (int)e->settings.rank;
+    if (status == RUEDA_OK)
+        status = check_elastic(e);
     if (status == RUEDA_OK)
         status = notes_prepare(e);
     if (status == RUEDA_OK) {
@@ -188,12 +215,13 @@ static rueda_status join(engine *e, const rueda_init_options *options)
 }
 
 rueda_status engine_start(engine *e, const config *settings, const rueda_init_options *options,
-                          uint64_t generation, heap *h)
+                          uint64_t generation, heap *h, members *m)
 {
     memset(e, 0, sizeof *e);
     e->settings = *settings;
     e->generation = generation;
     e->heap = h;
+    e->members = m;
     e->segment.fd = -1;
     atomic_store(&e->last_joined, -1);
     e->log = (logger){LOG_WARN, (int)settings->rank};
@@ -242,6 +270,7 @@ static void drain(engine *e)
 
 void engine_stop(engine *e)
 {
+    view_end(e);
     background_stop(e);
     while (!drive_try(e))
         world_yield(); /* another thread is about to leave engine_wait */

@@ -11,6 +11,7 @@
 #include "base/heartbeat.h"
 #include "boot/boot.h"
 #include "exec/exec.h"
+#include "members/members.h"
 #include "memory/heap.h"
 #include "negotiate/negotiate.h"
 #include "observe/timeline.h"
@@ -102,6 +103,7 @@ struct engine {
     control control;       /* over the segment, and the network if there is one */
     transports transports; /* of all sets */
     heap *heap;            /* the process's, which outlives the engine */
+    members *members;      /* likewise; NULL: the job is not elastic */
     const kernel_table *kernel;
     timeline timeline;
     trace trace;           /* the driver writes it */
@@ -154,9 +156,10 @@ struct engine {
     uint64_t decided_ns;    /* when the last round was decided; 0: the timeline was off */
 };
 
-/* Of the options (all fields) the process sets are left to the caller. */
+/* Of the options (all fields) the process sets are left to the caller. Heap and members (NULL: the job is not elastic)
+ * must outlive the engine. ERR_MEMBERS: the members have changed again. */
 rueda_status engine_start(engine *e, const config *settings, const rueda_init_options *options,
-                          uint64_t generation, heap *h);
+                          uint64_t generation, heap *h, members *m);
 /* Finishes what is agreed, ends the rest with ERR_SHUTDOWN, leaves the job. */
 void engine_stop(engine *e);
 /* Around a fork, one at a time: nobody drives meanwhile, so that the child finds everything whole. A
@@ -285,6 +288,14 @@ void watch_close(engine *e);
 void watch_forget(engine *e); /* in a forked child */
 /* Says that we are alive; returns when to say it again, in ns (UINT64_MAX: never). Any thread. */
 uint64_t watch_beat(engine *e);
+
+/* view.c: an elastic job goes on after a loss. begin: when all are there. lose: this rank has lost another, or misses
+ * one that has left. */
+#define VIEW_GOES_ON "rueda_members_update goes on with the others"
+rueda_status view_begin(engine *e);
+void view_end(engine *e); /* before anything of the engine ends */
+void view_lose(engine *e, int rank);
+rueda_status view_fail_lost(int rank, const char *why); /* its sentence */
 
 /* sets.c: gives memory back that large operations have left; the caller drives, nothing is in flight. */
 void sets_trim(engine *e);

@@ -75,7 +75,7 @@ rueda_status notes_prepare(engine *e)
 {
     char path[TIMELINE_PATH_MAX], reason[STATUS_TEXT_MAX];
     timeline_init(&e->timeline, e->who.rank, &e->log);
-    if (!is_wanted_from_start(e) || !writes_timeline(e) || e->who.local_rank != 0)
+    if (!is_wanted_from_start(e) || !writes_timeline(e) || e->who.host_rank != 0)
         return RUEDA_OK;
     timeline_file file;
     path_from_start(e, path, sizeof path);
@@ -121,7 +121,7 @@ rueda_status notes_timeline_start(engine *e, const char *path, bool mark_cycles)
     if (!writes_timeline(e))
         return RUEDA_OK;
     timeline_options options = options_of(e, path, mark_cycles);
-    options.fresh = e->who.local_rank == 0;
+    options.fresh = e->who.host_rank == 0;
     control_want_times(&e->control);
     return timeline_start(&e->timeline, &options);
 }

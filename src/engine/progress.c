@@ -68,6 +68,8 @@ static void break_as_agreed(engine *e)
     const rueda_status status = control_aborted(&e->control, &rank);
     if (status == RUEDA_ERR_PEER || status == RUEDA_ERR_MEMORY || status == RUEDA_ERR_SYSTEM)
         board_name(e->board, e->who.rank, rank);
+    if (status == RUEDA_ERR_MEMBERS)
+        view_lose(e, rank);
     engine_break(e, status, status_text());
 }
 

@@ -59,8 +59,12 @@ uint64_t watch_beat(engine *e)
 /* The same words for all who notice, each in its own way. */
 static void lose(engine *e, int rank, const char *why)
 {
-    status_fail(RUEDA_ERR_PEER, "rank %d is lost: %s; all ranks must be started again", rank, why);
-    control_abort(&e->control, RUEDA_ERR_PEER, rank, status_text());
+    const rueda_status status =
+        e->members != NULL
+            ? view_fail_lost(rank, why)
+            : status_fail(RUEDA_ERR_PEER, "rank %d is lost: %s; all ranks must be started again",
+                          rank, why);
+    control_abort(&e->control, status, rank, status_text());
 }
 
 static bool has_left(const engine *e, int rank)
@@ -144,6 +148,18 @@ static int find_left(engine *e, const process_set *s)
     return found;
 }
 
+/* The others may not need it: this rank ends alone, or in an elastic job calls for another view. */
+static void miss(engine *e, int left)
+{
+    const rueda_status status = e->members != NULL ? RUEDA_ERR_MEMBERS : RUEDA_ERR_SHUTDOWN;
+    status_fail(status, "rank %d has shut down while rank %d still waits for it%s%s", left,
+                e->who.rank, e->members != NULL ? "; " : "",
+                e->members != NULL ? VIEW_GOES_ON : "");
+    board_name(e->board, e->who.rank, left);
+    view_lose(e, left);
+    engine_break(e, status, status_text());
+}
+
 static void look_for_left(engine *e)
 {
     for (int32_t i = 0; i < e->set_limit; i++) {
@@ -151,10 +167,7 @@ static void look_for_left(engine *e)
         const int left = s->exists && s->member && needs(s) ? find_left(e, s) : -1;
         if (left < 0)
             continue;
-        status_fail(RUEDA_ERR_SHUTDOWN, "rank %d has shut down while rank %d still waits for it",
-                    left, e->who.rank);
-        board_name(e->board, e->who.rank, left);
-        engine_break(e, RUEDA_ERR_SHUTDOWN, status_text());
+        miss(e, left);
         return;
     }
 }

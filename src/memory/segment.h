@@ -28,7 +28,7 @@
  * rests until all ranks have left it (engine/sets.c). */
 #define SEGMENT_SETS (RUEDA_MAX_SETS + 1)
 #define SEGMENT_MAGIC 0x61646575 /* "ueda" */
-#define SEGMENT_VERSION 9
+#define SEGMENT_VERSION 10
 #define SEGMENT_NEWS_BYTES                                                                         \
     16384                     /* description of new tensors in one round, beside 8 bytes a rank */
 #define SEGMENT_SUMS 512      /* tensors of one Adasum operation */
@@ -49,13 +49,16 @@ typedef struct segment_abort {
     char text[SEGMENT_ABORT_TEXT];
 } segment_abort;
 
+#define SEGMENT_END_OF_VIEW UINT32_C(0x80000000)
+
 typedef struct segment_header {
     uint32_t magic, version;
     uint64_t generation;
     uint32_t ranks, channels, cache_words, sets;
     uint64_t slot_bytes;
-    uint64_t bytes;                                      /* of the whole file */
-    _Alignas(OS_CACHE_LINE) _Atomic uint32_t aborted_by; /* rank + 1 whose abort counts; 0: none */
+    uint64_t bytes; /* of the whole file */
+    /* rank + 1 whose abort counts, or with SEGMENT_END_OF_VIEW whose end of a view; 0: none */
+    _Alignas(OS_CACHE_LINE) _Atomic uint32_t aborted_by;
     _Atomic uint32_t timed;      /* someone here writes a timeline: contributions tell the time */
     _Atomic uint32_t departures; /* ranks that have left in good order */
 } segment_header;
@@ -95,6 +98,7 @@ typedef struct segment_rank {
     uint32_t departure;         /* when it has left: how many had by then, with it */
     os_cpus cpus;               /* where it may run */
     segment_abort abort;        /* complete when the header names the rank */
+    segment_abort end_of_view;  /* the same, said by another thread, of an elastic job */
     segment_question question;  /* the rank's last */
     config settings;
 } segment_rank;

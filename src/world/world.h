@@ -142,6 +142,8 @@ int world_process(void); /* the number of our own */
 #define WORLD_PROCESS_GONE (-2)
 int world_process_open(int process);
 bool world_process_dead(int process_fd);
+/* Kills it. */
+void world_process_kill(int process_fd);
 /* Faults on purpose: this process is killed, or stopped until somebody lets it go on. */
 void world_die(void);
 void world_stop(void);

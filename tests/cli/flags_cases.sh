@@ -240,7 +240,7 @@ case_a_failure_is_told_as_horovodrun_does() {
 }
 
 case_what_is_not_built_says_so() {
-    for option in --min-np --max-np --slots-per-host --elastic-timeout --reset-limit \
+    for option in --max-np --max-num-proc --slots-per-host --elastic-timeout --reset-limit \
         --blacklist-cooldown-range --host-discovery-script --jsrun; do
         expect 2 "$rueda" run -np 1 $option 2 true
         one_line err
@@ -248,8 +248,8 @@ case_what_is_not_built_says_so() {
         expect 2 "$rueda" run -np 1 $option=2 true
         one_line err
     done
-    expect 2 "$rueda" run -np 1 --min-np 2 true
-    contains err 'elastic jobs are not built yet'
+    expect 2 "$rueda" run -np 1 --max-np 2 true
+    equal "$(cat err)" 'rueda run: --max-np: not built yet; of elastic jobs there is --min-np'
 }
 
 run_case "$1"

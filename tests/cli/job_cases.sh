@@ -101,6 +101,28 @@ case_lines_wait_for_each_other() {
     check_order log 3 8
 }
 
+case_a_job_can_be_elastic() {
+    cat >job.yaml <<-'END'
+	workers: 3
+	elastic: {min: 2}
+	run:
+	- '[ $RUEDA_RANK != 1 ] || exit 3'
+	- echo again $RUEDA_RANK $RUEDA_ELASTIC
+	END
+    expect 0 "$rueda" run job.yaml --no-prefix
+    equal "$(sort out | tr '\n' ';')" 'again 0 1;again 1 1;again 2 1;'
+    contains err 'exited with 3 in line 1 of run (job.yaml:4:'
+    equal "$(tail -n 1 err)" 'rueda run: 1 rank was lost on the way; the others ended well'
+    expect 3 "$rueda" run --min-np 3 job.yaml
+    contains err '; fewer ranks are left than --min-np 3 asks for'
+    expect 2 "$rueda" run --min-np 4 job.yaml
+    equal "$(cat err)" 'rueda run: job.yaml: --min-np 4 is more than the number of ranks, 3'
+    expect 2 "$rueda" run -H localhost:2,elsewhere:2 job.yaml
+    equal "$(cat err)" 'rueda run: job.yaml: --min-np goes with this machine alone: elastic jobs are on one host so far'
+    expect 2 "$rueda" submit --to slurm --dry-run job.yaml
+    equal "$(cat err)" 'job.yaml:2:16: elastic jobs are on one host so far, by rueda run'
+}
+
 case_failure_names_line_worker_and_rank() {
     cat >job.yaml <<-'END'
 	workers: 3

@@ -1,8 +1,11 @@
-/* abort.c: the record of an abort is whole when the header names its writer, and does not change any more, whoever
- * else aborts at the same time; and a rank that has left tells when.
+/* abort.c: the record of an abort, or of the end of a view, is whole when the header names its writer, and does not
+ * change any more, whoever else aborts at the same time; and a rank that has left tells when. Each record has one
+ * thread that writes it: two of them stand for any number.
  *
- * models src/control/control.c control_abort 2505422982
- * models src/control/control.c control_aborted 3713906709
+ * models src/control/control.c claim_abort 970404813
+ * models src/control/control.c control_abort 1505755811
+ * models src/control/control.c control_end_view 1230299145
+ * models src/control/control.c control_aborted 1206923520
  * models src/control/control.h control_is_aborted 44024578
  * models src/control/control.c control_leave 2656982542
  * models src/control/control.c control_departure 2559485092

@@ -77,8 +77,8 @@ static void join_job(station *s, boot_identity *who)
     CHECK_OK(transports_join(&s->transports, &terms));
     CHECK_OK(boot_identify(&s->settings, transports_share_memory(&s->settings), who));
     CHECK_OK(heap_open(&s->heap, MIB, (uint32_t)who->rank));
-    CHECK_OK(boot_join(&s->settings, who, 1, &(attendance_ends){0}, &log, &s->heap, &s->segment,
-                       &meeting));
+    CHECK_OK(boot_join(&s->settings, who, 1, &(attendance_ends){0}, &log,
+                       &(boot_memory){.heap = &s->heap, .segment = &s->segment}, &meeting));
     s->job = (control){.segment = &s->segment, .rank = (uint32_t)who->rank, .generation = 1};
     CHECK_OK(transports_choose(&s->transports, &s->settings, meeting.door != NULL,
                                s->settings.host.text[0] != '\0' && who->size > 2));

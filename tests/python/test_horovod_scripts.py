@@ -178,5 +178,5 @@ def test_a_function_on_ranks(tmp_path: Path) -> None:
 def test_bad_usage() -> None:
     ended = horovodrun_alone("-np", "2")
     assert ended.returncode == 2 and "which command?" in ended.stderr
-    ended = horovodrun_alone("-np", "2", "--min-np", "1", sys.executable, "x.py")
+    ended = horovodrun_alone("-np", "2", "--max-np", "2", sys.executable, "x.py")
     assert ended.returncode == 2 and "elastic" in ended.stderr

@@ -36,9 +36,13 @@ int job_processes_of_worker(const job_file *job)
 static void check_size(const job_file *job, job_complaints *complaints)
 {
     const int workers = job_worker_count(job), processes = job_processes_of_worker(job);
-    if (workers * processes > JOB_PROCESSES_MAX)
+    const int all = workers * processes, least = (int)job->min_processes.value;
+    if (all > JOB_PROCESSES_MAX)
         job_complain(complaints, job->workers.at, "%d workers of %d processes are %d; at most %d",
-                     workers, processes, workers * processes, JOB_PROCESSES_MAX);
+                     workers, processes, all, JOB_PROCESSES_MAX);
+    else if (least > all)
+        job_complain(complaints, job->min_processes.at, "min is %d, but all processes are %d",
+                     least, all);
 }
 
 static void check_python(const job_file *job, job_complaints *complaints)

@@ -56,7 +56,8 @@ typedef struct job_variable {
 typedef struct job_file {
     job_text project, framework, version, python;
     job_number workers, processes; /* processes of each worker */
-    job_resources resources;       /* of each worker */
+    job_number min_processes; /* of all workers; with fewer the job ends. Given: it is elastic */
+    job_resources resources;  /* of each worker */
     job_host *hosts;
     size_t host_count; /* 0: this machine */
     job_variable *env;

@@ -10,6 +10,7 @@
 #include "cli/job_file/read.h"
 #include "cli/job_file/start.h"
 #include "cli/launch/hosts.h"
+#include "cli/launch/losses.h"
 #include "cli/options.h"
 
 #include <errno.h>
@@ -240,15 +241,19 @@ static int prepare_python(const job_file *job, job_plan *plan, job_python *pytho
 static int run_job(const char *path, job_file *job, const launch_options *base, bool dry)
 {
     const job_capacity here = job_machine();
+    launch_options options = *base;
+    char why[LOSSES_WHY_MAX];
     job_python python;
     job_plan plan = {.path = path, .want = want_of(job)};
     plan.hosts = find_hosts(job, base, &here, &plan.host_count);
     if (!is_named_once(&plan) || !place_workers(job, &plan, dry))
         return EXIT_USAGE;
+    job_start_place(job, &plan, &options);
+    if (!losses_allowed(&options, why))
+        return options_complain("run", "%s: %s", path, why);
     const int code = prepare_python(job, &plan, &python, plan.want.gpus > 0 || here.gpus > 0, dry);
     if (code != 0)
         return code;
-    launch_options options = *base;
     job_start_fill(job, &plan, &options);
     return dry ? launch_dry_run(&options) : launch_job(&options);
 }

@@ -36,7 +36,7 @@ typedef struct block {
 
 static void read_block(reader *r, const block *b, const job_node *value);
 
-/* ---- resources, workers ------------------------------------------------------------------------ */
+/* ---- resources, workers, elastic --------------------------------------------------------------- */
 
 static void read_gpus(reader *r, const key *k, const job_node *value)
 {
@@ -86,6 +86,22 @@ static void read_workers(reader *r, const key *k, const job_node *value)
         read_block(r, &workers_block, value);
     else
         read_count(r, k, value);
+}
+
+static void read_min(reader *r, const key *k, const job_node *value)
+{
+    job_take_number(r->complaints, k->name, value, &r->job->min_processes, 1, JOB_PROCESSES_MAX);
+}
+
+static const key elastic_keys[] = {{"min", read_min}};
+static const block elastic_block = BLOCK("elastic", elastic_keys);
+
+static void read_elastic(reader *r, const key *k, const job_node *value)
+{
+    (void)k;
+    read_block(r, &elastic_block, value);
+    if (value->kind == JOB_MAP && value->first == NULL)
+        job_complain(r->complaints, value->at, "how many processes are enough? write 'min: N'");
 }
 
 /* ---- The framework ----------------------------------------------------------------------------- */
@@ -288,6 +304,7 @@ static const key top_keys[] = {
     {"python", read_python},
     {"workers", read_workers},
     {"processes", read_processes},
+    {"elastic", read_elastic},
     {"resources", read_resources},
     {"hosts", read_hosts},
     {"env", read_env},
@@ -304,7 +321,8 @@ static const block framework_block = BLOCK("the framework's block", framework_ke
 
 /* Where a key may live, for one that stands elsewhere. */
 static const block *const homes[] = {&body_block,      &top_block,     &resources_block,
-                                     &framework_block, &workers_block, &host_block};
+                                     &framework_block, &workers_block, &host_block,
+                                     &elastic_block};
 #define HOME_COUNT (sizeof homes / sizeof homes[0])
 
 static void read_train(reader *r, const key *k, const job_node *value)

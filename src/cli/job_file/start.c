@@ -162,10 +162,16 @@ static void fill_environment(job_file *job, const job_plan *plan, launch_options
     options->environment = list;
 }
 
-void job_start_fill(job_file *job, const job_plan *plan, launch_options *options)
+void job_start_place(job_file *job, const job_plan *plan, launch_options *options)
 {
     fill_hosts(job, plan, options);
     fill_ranks(job, plan, options);
+    if (options->min_ranks == 0)
+        options->min_ranks = (int)job->min_processes.value;
+}
+
+void job_start_fill(job_file *job, const job_plan *plan, launch_options *options)
+{
     fill_steps(job, plan, options);
     fill_environment(job, plan, options);
     options->worker = (launch_worker){.ranks = plan->want.processes,

@@ -19,8 +19,10 @@ typedef struct job_plan {
 /* Whether some workers are on other hosts. */
 bool job_leaves_here(const job_plan *plan);
 
-/* Fills hosts, ranks, steps, environment and limits; the other options stay. What it makes lives as
+/* Fills hosts and ranks, and how many of them are enough; the other options stay. What it makes lives as
  * long as the job. */
+void job_start_place(job_file *job, const job_plan *plan, launch_options *options);
+/* The same for steps, environment and limits. */
 void job_start_fill(job_file *job, const job_plan *plan, launch_options *options);
 
 #endif

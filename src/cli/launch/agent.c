@@ -318,6 +318,15 @@ static void take_gone(agent *a, const wire_frame *f)
         board_note_end(a->board, (int)f->number, (uint64_t)joined, named);
 }
 
+/* Its children must not hold memory or a GPU as long as the others go on. */
+static void take_lost(const agent *a, const wire_frame *f)
+{
+    for (int i = 0; i < a->started; i++) {
+        if (a->ranks[i].ended && (uint32_t)a->ranks[i].number == f->number)
+            kill(-a->ranks[i].pid, SIGKILL);
+    }
+}
+
 static void take_frame(agent *a, const wire_frame *f)
 {
     switch (f->type) {
@@ -332,6 +341,9 @@ static void take_frame(agent *a, const wire_frame *f)
         return;
     case WIRE_SIGNAL:
         signal_all(a, (int)f->number);
+        return;
+    case WIRE_LOST:
+        take_lost(a, f);
         return;
     case WIRE_CREDIT:
         a->credit[f->kind] += f->number;

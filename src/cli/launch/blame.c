@@ -11,7 +11,7 @@ static rank_state state_of(const blame_fate *f)
     return f->end.signal != 0 ? KILLED : f->end.exit_code != 0 ? FAILED : DONE;
 }
 
-static bool has_failed(const blame_fate *f)
+bool blame_has_failed(const blame_fate *f)
 {
     return state_of(f) < STATES_FAILED;
 }
@@ -46,7 +46,7 @@ blame blame_find(const blame_fate *fates, int count)
     bool one_runs = false;
     for (int r = 0; r < count; r++) {
         one_runs |= !fates[r].ended;
-        if (!has_failed(&fates[r]))
+        if (!blame_has_failed(&fates[r]) || fates[r].lost)
             continue;
         const int culprit = reason_of(fates, count, r), its = grade(fates, r, culprit);
         if (found.failed >= 0 &&
@@ -56,7 +56,7 @@ blame blame_find(const blame_fate *fates, int count)
         found = (blame){.failed = r, .culprit = culprit};
     }
     found.certain = found.failed >= 0 && (best < UNNAMED || !one_runs);
-    if (found.failed >= 0 && has_failed(&fates[found.culprit]))
+    if (found.failed >= 0 && blame_has_failed(&fates[found.culprit]))
         found.failed = found.culprit;
     return found;
 }

@@ -13,6 +13,8 @@ typedef struct blame_fate {
     launch_end end; /* when ended */
     int turn;       /* when ended: how many had ended before */
     int named;      /* the rank that it gave as its reason; -1: none */
+    bool joined;    /* when ended: its first rueda_init was done */
+    bool lost;      /* an elastic job has gone on without it: no reason by itself any more */
 } blame_fate;
 
 typedef struct blame {
@@ -21,6 +23,7 @@ typedef struct blame {
     bool certain; /* no end that is still to come changes it */
 } blame;
 
+bool blame_has_failed(const blame_fate *fate);
 blame blame_find(const blame_fate *fates, int count);
 
 #endif

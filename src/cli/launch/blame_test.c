@@ -97,6 +97,19 @@ static void a_rank_that_left_with_0_is_named(void **state)
     ASSERT_BLAME(fates, 0, 1, true);
 }
 
+static void a_lost_rank_is_the_reason_only_if_it_is_named(void **state)
+{
+    (void)state;
+    const blame_fate lost = {
+        .ended = true, .end = {.exit_code = 137, .signal = 9}, .named = NOBODY, .lost = true};
+    const blame_fate alone[] = {lost, RUNS, RUNS};
+    ASSERT_BLAME(alone, NOBODY, NOBODY, false);
+    const blame_fate other[] = {lost, EXITED(3, 1, NOBODY), RUNS};
+    ASSERT_BLAME(other, 1, 1, false);
+    const blame_fate named[] = {lost, EXITED(3, 1, 0), RUNS};
+    ASSERT_BLAME(named, 0, 0, true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -108,6 +121,7 @@ int main(void)
         cmocka_unit_test(of_two_victims_the_named_one_is_the_reason),
         cmocka_unit_test(names_are_followed),
         cmocka_unit_test(a_rank_that_left_with_0_is_named),
+        cmocka_unit_test(a_lost_rank_is_the_reason_only_if_it_is_named),
     };
     return cmocka_run_group_tests_name("blame", tests, NULL, NULL);
 }

@@ -48,7 +48,7 @@ static bool is_wanted(const char *variable, char *const *forwarded)
 char **environment_for(const launch_options *options, bool here, const char *own_host)
 {
     const size_t own = here ? 0 : count_of(environ), set = count_of(options->environment);
-    char **list = bytes_new(own + set + 2, sizeof *list);
+    char **list = bytes_new(own + set + 3, sizeof *list);
     size_t used = 0;
     for (size_t i = 0; i < own; i++) {
         if (always_goes(environ[i]) || is_wanted(environ[i], options->forwarded))
@@ -58,5 +58,7 @@ char **environment_for(const launch_options *options, bool here, const char *own
         list[used++] = (char *)own_host;
     for (size_t i = 0; i < set; i++)
         list[used++] = options->environment[i];
+    if (options->min_ranks > 0)
+        list[used++] = "RUEDA_ELASTIC=1";
     return list;
 }

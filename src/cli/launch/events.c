@@ -79,11 +79,22 @@ void events_rank_end(output *o, size_t step, int rank, const char *host, const l
              false);
 }
 
-void events_job_end(output *o, int exit_code, const char *cause, double seconds)
+void events_rank_lost(output *o, size_t step, int rank, const char *host, int running)
 {
     if (output_wants_events(o))
-        tell(o, "end",
-             json_pack("{s:i, s:o, s:o}", "exit_code", exit_code, "seconds",
-                       json_line_number(seconds, 3), "cause", json_line_string(cause)),
+        tell(o, "rank_lost",
+             json_pack("{s:I, s:i, s:o, s:i}", "step", (json_int_t)step, "rank", rank, "host",
+                       json_line_string(host), "running", running),
              false);
+}
+
+void events_job_end(output *o, int exit_code, const char *cause, int lost, double seconds)
+{
+    if (!output_wants_events(o))
+        return;
+    json_t *count = o->options->min_ranks > 0 ? json_integer(lost) : NULL;
+    tell(o, "end",
+         json_pack("{s:i, s:o, s:o, s:o*}", "exit_code", exit_code, "seconds",
+                   json_line_number(seconds, 3), "cause", json_line_string(cause), "lost", count),
+         false);
 }

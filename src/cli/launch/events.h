@@ -10,7 +10,9 @@ void events_step_start(output *o, size_t step);
 void events_rank_start(output *o, size_t step, int rank, const char *host, int pid);
 void events_line(output *o, int rank, const char *stream, const char *data, size_t count);
 void events_rank_end(output *o, size_t step, int rank, const char *host, const launch_end *end);
-/* `cause`: NULL if all went well. */
-void events_job_end(output *o, int exit_code, const char *cause, double seconds);
+/* The job goes on without the rank; `running`: how many others still run. */
+void events_rank_lost(output *o, size_t step, int rank, const char *host, int running);
+/* `cause`: NULL if all went well. `lost`: how many ranks; told of an elastic job. */
+void events_job_end(output *o, int exit_code, const char *cause, int lost, double seconds);
 
 #endif

@@ -1,6 +1,8 @@
 /* job.c: see job.h. */
 #include "cli/launch/job.h"
 
+#include "cli/launch/events.h"
+#include "cli/launch/losses.h"
 #include "cli/launch/tail.h"
 #include "world/world.h"
 
@@ -106,33 +108,85 @@ static const char *describe_end(const launch_end *end, char to[JOB_LINE_MAX])
     return to;
 }
 
-static void blame_rank(job *j, const blame *b)
+/* Why an elastic job does not go on; "" for others. */
+static const char *describe_limit(const job *j, const losses_tally *tally, char to[JOB_LINE_MAX])
+{
+    to[0] = '\0';
+    if (j->options->min_ranks > 0 && tally->start_failed)
+        snprintf(to, JOB_LINE_MAX, "; the first rueda_init needs all ranks");
+    else if (j->options->min_ranks > 0)
+        snprintf(to, JOB_LINE_MAX, "; fewer ranks are left than --min-np %d asks for",
+                 j->options->min_ranks);
+    return to;
+}
+
+static void blame_rank(job *j, const blame *b, const losses_tally *tally)
 {
     const blame_fate *fate = &j->fates[b->failed], *culprit = &j->fates[b->culprit];
-    char who[JOB_LINE_MAX], how[JOB_LINE_MAX], other[JOB_LINE_MAX], step[JOB_LINE_MAX];
+    char who[JOB_LINE_MAX], how[JOB_LINE_MAX], other[JOB_LINE_MAX], step[JOB_LINE_MAX],
+        why[JOB_LINE_MAX];
     describe_rank(j, b->failed, who);
     describe_end(&fate->end, how);
     job_in_step(j, step);
+    describe_limit(j, tally, why);
     j->shown = b->failed;
     if (b->culprit == b->failed)
-        job_fail(j, fate->end.exit_code, "%s %s%s", who, how, step);
+        job_fail(j, fate->end.exit_code, "%s %s%s%s", who, how, step, why);
     else
-        job_fail(j, fate->end.exit_code, "%s %s%s: %s %s", describe_rank(j, b->culprit, other),
+        job_fail(j, fate->end.exit_code, "%s %s%s: %s %s%s", describe_rank(j, b->culprit, other),
                  culprit->ended ? "exited with 0 while the others still needed it"
                                 : "was lost to the others, although it still runs",
-                 step, who, how);
+                 step, who, how, why);
+}
+
+/* "3 ranks go on" */
+static const char *describe_others(int running, char to[JOB_LINE_MAX])
+{
+    if (running > 0)
+        snprintf(to, JOB_LINE_MAX, "%d rank%s on", running, running > 1 ? "s go" : " goes");
+    else
+        snprintf(to, JOB_LINE_MAX, "the others have ended well");
+    return to;
+}
+
+static void lose_rank(job *j, int rank, int running)
+{
+    char who[JOB_LINE_MAX], how[JOB_LINE_MAX], step[JOB_LINE_MAX], others[JOB_LINE_MAX];
+    host_link *l = j->ranks[rank].link;
+    j->fates[rank].lost = true;
+    j->lost++;
+    output_say(&j->output, "%s %s%s; %s", describe_rank(j, rank, who),
+               describe_end(&j->fates[rank].end, how), job_in_step(j, step),
+               describe_others(running, others));
+    events_rank_lost(&j->output, j->step, rank, l->host, running);
+    host_link_say(l, WIRE_LOST, 0, (uint32_t)rank, NULL, 0);
+}
+
+static void go_on(job *j, const losses_tally *tally)
+{
+    for (int r = 0; r < j->options->ranks; r++) {
+        if (blame_has_failed(&j->fates[r]) && !j->fates[r].lost)
+            lose_rank(j, r, tally->running);
+    }
+    j->failed_at = j->blame_at = NEVER;
+    job_advance(j, world_now_ns()); /* the step may have ended meanwhile */
 }
 
 /* Whom the others name is waited for as long as ranks may end by themselves: its own end, and that of its
- * host, tells more. */
+ * host, tells more. An elastic job that may go on learns in the same time whether others fail, too, be it
+ * in their first rueda_init, which a rank that never joined has broken. */
 void job_gather_failures(job *j, uint64_t now)
 {
     const blame b = blame_find(j->fates, j->options->ranks);
     if (b.failed < 0 || j->cause[0] != '\0')
         return;
+    const losses_tally tally = losses_count(j->fates, j->options->ranks);
+    const bool goes_on = losses_survived(j->options, &tally);
+    const blame_fate *culprit = &j->fates[b.culprit];
+    const bool known = b.certain && (!goes_on || tally.running == 0);
+    const bool awaited = !culprit->ended || (goes_on && !culprit->joined);
     j->failed_at = loop_earlier(j->failed_at, now);
-    const bool awaited = !j->fates[b.culprit].ended;
-    j->blame_at = b.certain ? now
+    j->blame_at = known     ? now
                   : awaited ? j->failed_at + (uint64_t)j->options->farewell_s * NS_PER_S
                             : j->failed_at + JOB_BLAME_MS * NS_PER_MS;
 }
@@ -140,8 +194,13 @@ void job_gather_failures(job *j, uint64_t now)
 void job_decide(job *j)
 {
     const blame b = blame_find(j->fates, j->options->ranks);
-    if (b.failed >= 0 && j->cause[0] == '\0')
-        blame_rank(j, &b);
+    if (b.failed < 0 || j->cause[0] != '\0')
+        return;
+    const losses_tally tally = losses_count(j->fates, j->options->ranks);
+    if (losses_survived(j->options, &tally))
+        go_on(j, &tally);
+    else
+        blame_rank(j, &b, &tally);
 }
 
 /* ---- Links that are lost ---------------------------------------------------------------------- */

@@ -46,6 +46,7 @@ typedef struct job {
 
     char cause[JOB_CAUSE_MAX]; /* why the job ends early; "" if it does not */
     int exit_code;
+    int lost;  /* ranks that the job has gone on without, in all steps */
     int shown; /* the rank whose last lines are shown with the cause; -1: none */
     bool told; /* the cause was printed */
 
@@ -69,9 +70,11 @@ void job_fail(job *j, int exit_code, const char *format, ...) __attribute__((for
 void job_signal(job *j, int signal); /* to all ranks */
 /* A rank has failed, or more is known about why. */
 void job_gather_failures(job *j, uint64_t now);
-/* If a rank has failed, what is known now decides about the cause. */
+/* If a rank has failed, what is known now decides: about the cause, or that an elastic job goes on. */
 void job_decide(job *j);
 
+/* When all hosts have ended the step: the next one, or the end. */
+void job_advance(job *j, uint64_t now);
 /* Takes what has come from the agents, moves output on, and takes every next step that is due. */
 void job_hear(job *j, uint64_t now);
 /* Acts on what is due. */

@@ -58,7 +58,7 @@ static void advance(job *j, uint64_t now, bool had_step)
 {
     const launch_hooks *hooks = &j->options->hooks;
     if (j->failed_at != NEVER)
-        return; /* the job will end in a moment */
+        return; /* whether the job ends is decided in a moment */
     for (size_t i = 0; i < j->link_count; i++) {
         if (j->links[i].state != LINK_READY)
             return;
@@ -76,6 +76,11 @@ static void advance(job *j, uint64_t now, bool had_step)
         return;
     }
     start_step(j, now);
+}
+
+void job_advance(job *j, uint64_t now)
+{
+    advance(j, now, true);
 }
 
 /* ---- Frames ----------------------------------------------------------------------------------- */
@@ -134,6 +139,7 @@ static bool read_fate(job *j, const wire_frame *f, blame_fate *fate, int64_t *jo
     fate->end.signal = wire_int(&r, 0, EXIT_CODE_MAX);
     fate->end.core_dumped = wire_int(&r, 0, 1) != 0;
     *joined = wire_number(&r);
+    fate->joined = *joined > 0;
     fate->named = wire_int(&r, -1, j->options->ranks - 1);
     if (wire_int(&r, 0, 1) != 0)
         output_lose(&j->output, "the timeline of rank %d is incomplete", (int)f->number);
@@ -167,7 +173,7 @@ static void take_idle(job *j, host_link *l, uint64_t now)
     if (j->cause[0] != '\0')
         leave(l, now);
     else
-        advance(j, now, true);
+        job_advance(j, now);
 }
 
 static void take_ready(job *j, host_link *l, const wire_frame *f, uint64_t now)
@@ -362,8 +368,11 @@ static void tell_cause(job *j)
         if (j->shown >= 0)
             output_show_tail(&j->output, j->shown);
         output_say(&j->output, "%s", j->cause);
+    } else if (j->lost > 0) {
+        output_say(&j->output, "%d rank%s lost on the way; the others ended well", j->lost,
+                   j->lost > 1 ? "s were" : " was");
     }
-    events_job_end(&j->output, j->exit_code, j->cause[0] != '\0' ? j->cause : NULL,
+    events_job_end(&j->output, j->exit_code, j->cause[0] != '\0' ? j->cause : NULL, j->lost,
                    (double)(world_now_ns() - j->started_at) / (double)NS_PER_S);
 }
 

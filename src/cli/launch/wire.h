@@ -9,7 +9,7 @@
  *     OUTPUT …, ENDED …      ──────>
  *     IDLE                   ──────>            all ranks have ended, all output was sent
  *                            <────── START the next step, or BYE
- * At any time: GONE, SIGNAL, CREDIT, PING (answered by PONG), HOLD; NOTE.
+ * At any time: GONE, LOST, SIGNAL, CREDIT, PING (answered by PONG), HOLD; NOTE.
  *
  * A frame is a header of 12 bytes and a body. Numbers are little-endian. An agent sends at most
  * WIRE_WINDOW bytes of OUTPUT frames of each kind before CREDIT gives them back, so output that
@@ -25,7 +25,7 @@
 /* An agent's first line is WIRE_HELLO, WIRE_PROTOCOL and its version: so it is told from what a login
  * shell may print before it. The protocol changes with everything below. */
 #define WIRE_HELLO "rueda-agent"
-#define WIRE_PROTOCOL 3
+#define WIRE_PROTOCOL 4
 #define WIRE_HEADER 12
 #define WIRE_BODY_MAX (64u << 20) /* a longer frame is no frame */
 #define WIRE_WINDOW 65536
@@ -36,6 +36,7 @@ typedef enum wire_type {
     WIRE_INPUT,     /* body: a part of what every rank reads from its stdin */
     WIRE_START,     /* number: step; body: where rank 0 is met, "" if on one host */
     WIRE_SIGNAL,    /* number: the signal for all ranks */
+    WIRE_LOST,      /* number: a rank that the job goes on without: what it has left is killed */
     WIRE_CREDIT,    /* number: bytes; kind: of which output */
     WIRE_UNREAD,    /* kind: nobody reads this output any more */
     WIRE_GONE,      /* number: a rank of another host, which has ended; body: the

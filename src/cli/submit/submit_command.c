@@ -214,6 +214,11 @@ static bool make_request(const words *w, submit_request *r)
     if (f->host_count > 0)
         fprintf(stderr, "%s:%d:%d: note: hosts are not used: %s chooses them\n", r->path,
                 f->hosts[0].name.at.line, f->hosts[0].name.at.column, r->platform->name);
+    if (f->min_processes.at.line > 0) {
+        fprintf(stderr, "%s:%d:%d: elastic jobs are on one host so far, by rueda run\n", r->path,
+                f->min_processes.at.line, f->min_processes.at.column);
+        return false;
+    }
     return take_name(w, r) && take_variables(w, r);
 }
 

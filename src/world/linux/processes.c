@@ -50,6 +50,12 @@ bool world_process_dead(int process_fd)
     return process_fd == WORLD_PROCESS_GONE || (process_fd >= 0 && poll(&poll_fd, 1, 0) == 1);
 }
 
+void world_process_kill(int process_fd)
+{
+    if (process_fd >= 0)
+        syscall(SYS_pidfd_send_signal, process_fd, SIGKILL, NULL, 0);
+}
+
 void world_die(void)
 {
     raise(SIGKILL);

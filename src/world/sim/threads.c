@@ -157,6 +157,14 @@ bool world_process_dead(int process_fd)
            sim_world->processes[o->process]->life > SIM_STOPPED;
 }
 
+void world_process_kill(int process_fd)
+{
+    sim_spend();
+    const sim_object *o = process_fd < 0 ? NULL : sim_descriptor_object(process_fd);
+    if (o != NULL && o->kind == KIND_PROCESS)
+        sim_kill(sim_world, o->process);
+}
+
 uint64_t world_process_space(void)
 {
     const sim_fiber *f = sim_running();

@@ -1,0 +1,494 @@
+/* members.c: see members.h. */
+#include "members/members.h"
+
+#include "members/roster.h"
+#include "world/sockets.h"
+#include "world/world.h"
+
+#include <stdlib.h>
+
+#define MS UINT64_C(1000000)
+#define LOOK_NS (20 * MS)     /* between two looks for dead workers: memory does not tell of them */
+#define LOOK_BUSY_NS (1 * MS) /* the same while members change */
+#define PATIENCE_NS (3000 * MS) /* who does not vote for so long is not waited for */
+#define LEAD_AGAIN_NS (20 * MS) /* after another ballot had a higher number */
+#define ASK_NS (20 * MS)        /* whether a caller that waits gives up */
+
+struct members {
+    uint32_t worker;
+    int roster_fd;
+    roster roster;
+    world_thread thread;
+    bool runs; /* the thread */
+    _Atomic uint32_t stopping, leaving;
+    _Atomic uint32_t events; /* changes when something below `lock` has changed */
+
+    /* the thread's */
+    agreement agreement;
+    uint64_t called_ns; /* since when votes are due; 0: they are not */
+    uint64_t led_ns;    /* when we last began a ballot */
+
+    world_lock lock;       /* for what follows */
+    int *process_fds;      /* by worker */
+    members_list reported; /* by the engine, and the thread has not seen it yet */
+    members_engine engine;
+    bool engine_is_used;  /* by the thread, now */
+    bool engine_is_ended; /* it was told to end */
+    bool is_called;       /* votes are due */
+    bool is_voting;       /* without an engine: none may begin until the next view is decided */
+    members_view adopted, decided;
+};
+
+/* ---- What the thread shares with the program ------------------------------------------------------- */
+
+static void tell_program(members *m)
+{
+    atomic_fetch_add(&m->events, 1);
+    world_wake(&m->events, false);
+}
+
+/* The engine, which stays until it is given back. False: there is none, and there will be none before the next view
+ * is decided. */
+static bool borrow_engine(members *m, members_engine *engine, bool *is_ended)
+{
+    world_lock_take(&m->lock);
+    *engine = m->engine;
+    *is_ended = m->engine_is_ended;
+    m->engine_is_used = engine->engine != NULL;
+    m->is_voting = engine->engine == NULL;
+    world_lock_release(&m->lock);
+    return engine->engine != NULL;
+}
+
+static void give_engine_back(members *m)
+{
+    world_lock_take(&m->lock);
+    m->engine_is_used = false;
+    m->engine_is_ended = true;
+    world_lock_release(&m->lock);
+    tell_program(m);
+}
+
+static void note_called(members *m, bool called)
+{
+    world_lock_take(&m->lock);
+    m->is_called = called;
+    world_lock_release(&m->lock);
+}
+
+/* ---- The thread: who is there ---------------------------------------------------------------------- */
+
+static int process_of(members *m, uint32_t worker)
+{
+    world_lock_take(&m->lock);
+    const int fd = m->process_fds[worker];
+    world_lock_release(&m->lock);
+    return fd;
+}
+
+static void hear(members *m, uint32_t worker)
+{
+    statement said;
+    if (worker != m->worker && roster_read(&m->roster, worker, &said))
+        agreement_hear(&m->agreement, worker, &said);
+}
+
+/* First seen dead, then read: that was its last word. */
+static void look_at(members *m, uint32_t worker)
+{
+    agreement *a = &m->agreement;
+    const bool dead = !members_has(&a->dead, worker) && world_process_dead(process_of(m, worker));
+    hear(m, worker);
+    if (dead)
+        members_add(&a->dead, worker);
+}
+
+static bool has_left(const agreement *a, uint32_t worker)
+{
+    return (a->heard[worker].flags & STATEMENT_LEFT) != 0;
+}
+
+/* Of one that has left nobody tells us but the engine that waits for it; or there is no engine yet, and all wait for
+ * it to come. */
+static void call_for_left(members *m, const members_list *reported, bool begins)
+{
+    agreement *a = &m->agreement;
+    MEMBERS_EACH(worker, agreement_members(a))
+    {
+        if (has_left(a, worker) && (begins || members_has(reported, worker)))
+            agreement_call(a);
+    }
+}
+
+static void take_reports(members *m)
+{
+    world_lock_take(&m->lock);
+    const members_list reported = m->reported;
+    const bool begins = m->engine.engine == NULL && atomic_load(&m->leaving) == 0;
+    m->reported = (members_list){{0}};
+    world_lock_release(&m->lock);
+    MEMBERS_EACH(worker, &reported)
+    {
+        if (members_has(agreement_members(&m->agreement), worker) && worker != m->worker)
+            members_add(&m->agreement.suspected, worker);
+    }
+    call_for_left(m, &reported, begins);
+}
+
+static void look_around(members *m)
+{
+    for (uint32_t w = 0; w < m->roster.workers; w++) {
+        if (w != m->worker)
+            look_at(m, w);
+    }
+    take_reports(m);
+}
+
+/* ---- The thread: voting ---------------------------------------------------------------------------- */
+
+/* The rank of the first worker that is lost; -1: only others know one. */
+static int lost_rank(const agreement *a)
+{
+    MEMBERS_EACH(worker, agreement_members(a))
+    {
+        if (members_has(&a->dead, worker) || members_has(&a->suspected, worker))
+            return (int)members_before(agreement_members(a), worker);
+    }
+    return -1;
+}
+
+/* Ends the engine of the last view. True: nothing of that view is touched here any more. */
+static bool withdraw(members *m)
+{
+    members_engine engine;
+    bool is_ended;
+    if (!borrow_engine(m, &engine, &is_ended))
+        return true;
+    if (!is_ended)
+        engine.end(engine.engine, lost_rank(&m->agreement));
+    const bool withdrawn = engine.has_withdrawn(engine.engine);
+    give_engine_back(m);
+    return withdrawn;
+}
+
+/* Somebody does not vote: it is stopped, or very slow. Whoever leads notices first. */
+static void lose_patience(members *m, uint64_t now)
+{
+    agreement *a = &m->agreement;
+    const bool leads = agreement_own(a)->leads != 0;
+    if (m->called_ns == 0 || now < m->called_ns + (leads ? PATIENCE_NS : 2 * PATIENCE_NS))
+        return;
+    m->called_ns = now;
+    const members_list missing = agreement_missing(a);
+    MEMBERS_EACH(worker, &missing)
+    {
+        if (worker != m->worker)
+            members_add(&a->suspected, worker);
+        if (!leads)
+            return; /* the one that should lead */
+    }
+}
+
+static void prepare_vote(members *m, uint64_t now)
+{
+    agreement *a = &m->agreement;
+    const bool called = agreement_is_called(a);
+    note_called(m, called);
+    if (!called) {
+        m->called_ns = 0;
+        return;
+    }
+    m->called_ns = m->called_ns == 0 ? now : m->called_ns;
+    if (!a->may_vote && atomic_load(&m->leaving) == 0)
+        a->may_vote = withdraw(m);
+    a->may_lead_again = now >= m->led_ns + LEAD_AGAIN_NS;
+    lose_patience(m, now);
+}
+
+/* ---- The thread: what was decided ------------------------------------------------------------------ */
+
+/* Workers of our host that are in no view any more: what they still do must be over before the next view begins. */
+static void end_others(members *m, const members_list *before)
+{
+    const members_list gone = members_without(before, agreement_members(&m->agreement));
+    MEMBERS_EACH(worker, &gone)
+    {
+        const int process = process_of(m, worker);
+        if (worker == m->worker || process < 0 || has_left(&m->agreement, worker))
+            continue;
+        while (!world_process_dead(process) && atomic_load(&m->stopping) == 0) {
+            world_process_kill(process);
+            world_rest(LOOK_BUSY_NS);
+        }
+    }
+}
+
+static void take_decision(members *m, const members_list *before)
+{
+    const agreement *a = &m->agreement;
+    if (members_has(agreement_members(a), m->worker))
+        end_others(m, before);
+    m->called_ns = m->led_ns = 0;
+    world_lock_take(&m->lock);
+    m->decided = (members_view){agreement_number(a), *agreement_members(a)};
+    m->is_called = m->is_voting = false;
+    world_lock_release(&m->lock);
+    tell_program(m);
+}
+
+static void tell_others(members *m)
+{
+    roster_say(&m->roster, m->worker, agreement_own(&m->agreement));
+    for (uint32_t w = 0; w < m->roster.workers; w++) {
+        if (w != m->worker)
+            roster_ring(&m->roster, w);
+    }
+}
+
+/* True: something has moved. */
+static bool pass(members *m)
+{
+    agreement *a = &m->agreement;
+    const uint64_t now = world_now_ns(), before = agreement_number(a);
+    const uint64_t led = agreement_own(a)->leads;
+    const members_list members_before_it = *agreement_members(a);
+    look_around(m);
+    prepare_vote(m, now);
+    if (!agreement_step(a))
+        return false;
+    tell_others(m);
+    if (agreement_number(a) != before)
+        take_decision(m, &members_before_it);
+    else if (agreement_own(a)->leads != led)
+        m->led_ns = now;
+    return true;
+}
+
+static void *members_main(void *argument)
+{
+    members *m = argument;
+    _Atomic uint32_t *rings = &m->roster.places[m->worker].rings;
+    world_prefer_short_turns();
+    while (atomic_load(&m->stopping) == 0) {
+        const uint32_t seen = atomic_load(rings);
+        while (pass(m))
+            ;
+        if (atomic_load(&m->stopping) == 0)
+            world_sleep_on(rings, seen, m->called_ns != 0 ? LOOK_BUSY_NS : LOOK_NS, true);
+    }
+    return NULL;
+}
+
+/* ---- Life ------------------------------------------------------------------------------------------ */
+
+static members *make(uint32_t worker, uint32_t size, uint64_t number)
+{
+    members *m = calloc(1, sizeof *m);
+    statement *heard = calloc(size, sizeof *heard);
+    int *fds = malloc(size * sizeof *fds);
+    if (m == NULL || heard == NULL || fds == NULL)
+        return free(fds), free(heard), free(m), NULL;
+    for (uint32_t w = 0; w < size; w++)
+        fds[w] = WORLD_PROCESS_UNKNOWN;
+    agreement_init(&m->agreement, worker, size, number, heard);
+    m->worker = worker;
+    m->roster_fd = -1;
+    m->process_fds = fds;
+    return m;
+}
+
+rueda_status members_open(uint32_t worker, uint32_t size, uint64_t number, members **opened)
+{
+    members *m = make(worker, size, number);
+    if (m == NULL)
+        return status_fail(RUEDA_ERR_MEMORY, "rank %u: out of memory in rueda_init", worker);
+    m->adopted = m->decided =
+        (members_view){agreement_number(&m->agreement), *agreement_members(&m->agreement)};
+    world_lock_init(&m->lock);
+    *opened = m;
+    return RUEDA_OK;
+}
+
+static void stop_thread(members *m)
+{
+    if (!m->runs)
+        return;
+    atomic_store(&m->stopping, 1);
+    roster_ring(&m->roster, m->worker);
+    world_thread_join(&m->thread);
+    m->runs = false;
+}
+
+void members_close(members *m)
+{
+    if (m == NULL)
+        return;
+    stop_thread(m);
+    if (m->roster.places != NULL) {
+        m->agreement.heard[m->worker].flags |= STATEMENT_LEFT;
+        tell_others(m);
+    }
+    for (uint32_t w = 0; w < m->agreement.workers; w++) {
+        if (m->process_fds[w] >= 0)
+            world_close(m->process_fds[w]);
+    }
+    roster_unmap(&m->roster);
+    if (m->roster_fd >= 0)
+        world_close(m->roster_fd);
+    world_lock_destroy(&m->lock);
+    free(m->process_fds);
+    free(m->agreement.heard);
+    free(m);
+}
+
+void members_forget(members *m)
+{
+    for (uint32_t w = 0; m != NULL && w < m->agreement.workers; w++) {
+        if (m->process_fds[w] >= 0)
+            world_close(m->process_fds[w]);
+    }
+}
+
+int *members_roster(members *m)
+{
+    return &m->roster_fd;
+}
+
+members_view members_adopted(members *m)
+{
+    world_lock_take(&m->lock);
+    const members_view adopted = m->adopted;
+    world_lock_release(&m->lock);
+    return adopted;
+}
+
+uint32_t members_worker(const members *m)
+{
+    return m->worker;
+}
+
+rueda_status members_make_roster(members *m)
+{
+    return roster_create(m->agreement.workers, &m->roster_fd);
+}
+
+/* ---- Around a view ---------------------------------------------------------------------------------- */
+
+static void open_processes(members *m, const int *pids)
+{
+    int rank = 0;
+    MEMBERS_EACH(worker, &m->adopted.workers)
+    {
+        const int pid = pids[rank++];
+        if (worker == m->worker || pid == 0 || m->process_fds[worker] != WORLD_PROCESS_UNKNOWN)
+            continue;
+        const int fd = world_process_open(pid);
+        world_lock_take(&m->lock);
+        m->process_fds[worker] = fd;
+        world_lock_release(&m->lock);
+    }
+}
+
+static rueda_status start_thread(members *m)
+{
+    const rueda_status status = roster_map(&m->roster, m->roster_fd);
+    if (status != RUEDA_OK)
+        return status;
+    roster_say(&m->roster, m->worker, agreement_own(&m->agreement));
+    m->runs = world_thread_start(&m->thread, members_main, m);
+    return m->runs ? RUEDA_OK
+                   : status_fail(RUEDA_ERR_SYSTEM, "worker %u: cannot start a thread", m->worker);
+}
+
+rueda_status members_begin_view(members *m, const members_engine *engine, const int *pids)
+{
+    open_processes(m, pids);
+    world_lock_take(&m->lock);
+    const bool begins = !m->is_voting && m->decided.number == m->adopted.number;
+    if (begins) {
+        m->engine = *engine;
+        m->engine_is_ended = false;
+    }
+    world_lock_release(&m->lock);
+    if (!begins)
+        return status_fail(RUEDA_ERR_MEMBERS, "the members of the job have changed again");
+    return m->runs ? RUEDA_OK : start_thread(m);
+}
+
+void members_end_view(members *m)
+{
+    world_lock_take(&m->lock);
+    m->engine = (members_engine){NULL, NULL, NULL};
+    world_lock_release(&m->lock);
+    for (bool used = true; used;) {
+        const uint32_t seen = atomic_load(&m->events);
+        world_lock_take(&m->lock);
+        used = m->engine_is_used;
+        world_lock_release(&m->lock);
+        if (used)
+            world_sleep_on(&m->events, seen, ASK_NS, false);
+    }
+    if (m->runs)
+        roster_ring(&m->roster, m->worker);
+}
+
+void members_begin_leaving(members *m)
+{
+    atomic_store(&m->leaving, 1);
+}
+
+void members_report(members *m, uint64_t number, int rank)
+{
+    int at = 0;
+    world_lock_take(&m->lock);
+    MEMBERS_EACH(worker, &m->adopted.workers)
+    {
+        if (at++ == rank && m->adopted.number == number)
+            members_add(&m->reported, worker);
+    }
+    world_lock_release(&m->lock);
+    if (m->runs)
+        roster_ring(&m->roster, m->worker);
+}
+
+/* ---- The next view ---------------------------------------------------------------------------------- */
+
+bool members_is_decided(members *m)
+{
+    world_lock_take(&m->lock);
+    const bool decided = m->decided.number != m->adopted.number;
+    world_lock_release(&m->lock);
+    return decided;
+}
+
+bool members_is_changing(members *m)
+{
+    world_lock_take(&m->lock);
+    const bool changing =
+        m->decided.number != m->adopted.number || m->is_called || members_count(&m->reported) > 0;
+    world_lock_release(&m->lock);
+    return changing;
+}
+
+rueda_status members_adopt(members *m, int (*interrupted)(void *), void *argument,
+                           members_view *view)
+{
+    for (uint32_t seen; seen = atomic_load(&m->events), !members_is_decided(m);) {
+        world_sleep_on(&m->events, seen, ASK_NS, false);
+        if (interrupted != NULL && interrupted(argument) != 0)
+            return status_fail(RUEDA_ERR_INTERRUPTED,
+                               "rueda_members_update: worker %u was interrupted; the others go on",
+                               m->worker);
+    }
+    world_lock_take(&m->lock);
+    m->adopted = m->decided;
+    m->reported = (members_list){{0}};
+    *view = m->adopted;
+    world_lock_release(&m->lock);
+    if (members_has(&view->workers, m->worker))
+        return RUEDA_OK;
+    return status_fail(RUEDA_ERR_PEER,
+                       "worker %u was given up by the others, which have gone on without it as "
+                       "view %llu: end this process",
+                       m->worker, (unsigned long long)view->number);
+}
