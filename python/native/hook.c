@@ -33,16 +33,16 @@ static bool begin_task(reducer *r)
 }
 
 /* Counts the pass; false: this gradient is still to be accumulated, or (with an exception) must not be. */
-static bool count_pass(reducer *r, slot *s)
+static bool count_pass(reducer *r, gradient *g)
 {
-    if (s->passes_left <= 0 && !r->may_go_on)
+    if (g->passes_left <= 0 && !r->may_go_on)
         PyErr_SetString(
             PyExc_AssertionError,
             "gradients were computed more than backward_passes_per_step times before "
             "step(): raise backward_passes_per_step, or call step() or zero_grad() first");
-    else if (s->passes_left > 0)
-        s->passes_left--;
-    return s->passes_left <= 0 && !PyErr_Occurred();
+    else if (g->passes_left > 0)
+        g->passes_left--;
+    return g->passes_left <= 0 && !PyErr_Occurred();
 }
 
 static bool take_slowly(reducer *r, Py_ssize_t index, PyObject *parameter)
@@ -54,27 +54,26 @@ static bool take_slowly(reducer *r, Py_ssize_t index, PyObject *parameter)
 
 static bool run_hook(reducer *r, Py_ssize_t index, PyObject *parameter)
 {
-    slot *s = &r->slots[index];
+    gradient *g = &r->gradients[index];
     if (r->generation != r->state->generation)
         return take_slowly(r, index, parameter); /* Python starts over */
-    if (!count_pass(r, s))
+    if (!count_pass(r, g))
         return !PyErr_Occurred();
     if (!begin_task(r))
         return false;
-    const int taken =
-        s->view == NULL || s->arrived ? 0 : slot_take_gradient(r->state, s, parameter);
+    const int taken = g->view == NULL || g->arrived ? 0 : gradient_take(r->state, g, parameter);
     if (taken < 0)
         return false;
-    if (taken == 0 && !s->arrived && !take_slowly(r, index, parameter))
+    if (taken == 0 && !g->arrived && !take_slowly(r, index, parameter))
         return false;
-    return reducer_arrive(r, s, true);
+    return reducer_arrive(r, g, true);
 }
 
 static PyObject *call_hook(PyObject *object, PyObject *args, PyObject *keywords)
 {
     (void)keywords;
     const hook *h = (hook *)object;
-    h->owner->slots[h->index].fresh = true;
+    h->owner->gradients[h->index].fresh = true;
     if (!h->owner->enabled)
         Py_RETURN_NONE;
     if (!run_hook(h->owner, h->index, PyTuple_GetItem(args, 0)))

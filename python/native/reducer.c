@@ -5,44 +5,44 @@
 
 /* ---- Making ------------------------------------------------------------------------------------- */
 
-static bool join_bucket(reducer *r, const slot *s)
+static bool join_bucket(reducer *r, const gradient *g)
 {
-    if (s->bucket < -1 || s->bucket >= r->bucket_count) {
-        PyErr_SetString(PyExc_ValueError, "a slot names a bucket that is not there");
+    if (g->bucket < -1 || g->bucket >= r->bucket_count) {
+        PyErr_SetString(PyExc_ValueError, "a gradient names a bucket that is not there");
         return false;
     }
-    if (s->bucket >= 0)
-        r->buckets[s->bucket].members++;
+    if (g->bucket >= 0)
+        r->buckets[g->bucket].members++;
     return true;
 }
 
-static bool make_all(reducer *r, PyObject *slots, PyObject *buckets)
+static bool make_all(reducer *r, PyObject *gradients, PyObject *buckets)
 {
     r->bucket_count = PyList_Size(buckets);
-    r->slot_count = PyList_Size(slots);
+    r->gradient_count = PyList_Size(gradients);
     r->buckets = calloc((size_t)r->bucket_count + 1, sizeof *r->buckets);
-    r->slots = calloc((size_t)r->slot_count + 1, sizeof *r->slots);
-    if (r->buckets == NULL || r->slots == NULL)
+    r->gradients = calloc((size_t)r->gradient_count + 1, sizeof *r->gradients);
+    if (r->buckets == NULL || r->gradients == NULL)
         return PyErr_NoMemory(), false;
     for (Py_ssize_t i = 0; i < r->bucket_count; i++)
         if (!bucket_make(r->state, &r->buckets[i], PyList_GetItem(buckets, i)))
             return false;
-    for (Py_ssize_t i = 0; i < r->slot_count; i++)
-        if (!slot_make(r->state, &r->slots[i], PyList_GetItem(slots, i)) ||
-            !join_bucket(r, &r->slots[i]))
+    for (Py_ssize_t i = 0; i < r->gradient_count; i++)
+        if (!gradient_make(r->state, &r->gradients[i], PyList_GetItem(gradients, i)) ||
+            !join_bucket(r, &r->gradients[i]))
             return false;
     return true;
 }
 
 static PyObject *new_reducer(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
-    static char *names[] = {"state", "slots",   "buckets",   "begin", "slow",
-                            "full",  "task_id", "may_go_on", NULL};
-    PyObject *module, *slots, *buckets, *begin, *slow, *full, *task_id;
+    static char *names[] = {"state", "gradients", "buckets",   "begin", "slow",
+                            "full",  "task_id",   "may_go_on", NULL};
+    PyObject *module, *gradients, *buckets, *begin, *slow, *full, *task_id;
     int may_go_on;
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO!O!OOOOp", names, &module, &PyList_Type,
-                                     &slots, &PyList_Type, &buckets, &begin, &slow, &full, &task_id,
-                                     &may_go_on))
+                                     &gradients, &PyList_Type, &buckets, &begin, &slow, &full,
+                                     &task_id, &may_go_on))
         return NULL;
     allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     reducer *r = (reducer *)allocate(type, 0);
@@ -57,7 +57,7 @@ static PyObject *new_reducer(PyTypeObject *type, PyObject *args, PyObject *keywo
     Py_INCREF(r->slow = slow);
     Py_INCREF(r->full = full);
     Py_INCREF(r->task_id = task_id);
-    if (!make_all(r, slots, buckets)) {
+    if (!make_all(r, gradients, buckets)) {
         Py_DECREF((PyObject *)r);
         return NULL;
     }
@@ -93,10 +93,10 @@ static void dealloc(PyObject *object)
     clear(object);
     for (Py_ssize_t i = 0; r->buckets != NULL && i < r->bucket_count; i++)
         bucket_release(r->state, &r->buckets[i]);
-    for (Py_ssize_t i = 0; r->slots != NULL && i < r->slot_count; i++)
-        Py_XDECREF(r->slots[i].view);
+    for (Py_ssize_t i = 0; r->gradients != NULL && i < r->gradient_count; i++)
+        Py_XDECREF(r->gradients[i].view);
     free(r->buckets);
-    free(r->slots);
+    free(r->gradients);
     PyObject_GC_Del(r);
     Py_DECREF((PyObject *)type);
 }
@@ -117,46 +117,46 @@ static bool submit(reducer *r, bucket *b)
     return bucket_submit(r->state, b);
 }
 
-bool reducer_arrive(reducer *r, slot *s, bool present)
+bool reducer_arrive(reducer *r, gradient *g, bool present)
 {
-    if (s->arrived) {
+    if (g->arrived) {
         PyErr_SetString(r->state->error,
                         "a gradient was computed twice before its communication had ended; call "
                         "zero_grad() after a backward pass that failed");
         return false;
     }
-    s->arrived = true;
-    if (s->bucket < 0)
+    g->arrived = true;
+    if (g->bucket < 0)
         return true;
-    bucket *b = &r->buckets[s->bucket];
-    if (s->flag != NULL)
-        bucket_write_flag(b, s->flag, present);
+    bucket *b = &r->buckets[g->bucket];
+    if (g->flag != NULL)
+        bucket_write_flag(b, g->flag, present);
     return ++b->arrived < b->members || submit(r, b);
 }
 
-static bool nobody_had(const reducer *r, const slot *s)
+static bool nobody_had(const reducer *r, const gradient *g)
 {
-    return s->bucket >= 0 && s->flag != NULL &&
-           bucket_flag_is_zero(&r->buckets[s->bucket], s->flag);
+    return g->bucket >= 0 && g->flag != NULL &&
+           bucket_flag_is_zero(&r->buckets[g->bucket], g->flag);
 }
 
 /* ---- Methods ------------------------------------------------------------------------------------ */
 
-static slot *slot_at(reducer *r, PyObject *index)
+static gradient *gradient_at(reducer *r, PyObject *index)
 {
     const Py_ssize_t i = PyLong_AsSsize_t(index);
-    if (i >= 0 && i < r->slot_count)
-        return &r->slots[i];
+    if (i >= 0 && i < r->gradient_count)
+        return &r->gradients[i];
     if (!PyErr_Occurred())
-        PyErr_SetString(PyExc_IndexError, "no such slot");
+        PyErr_SetString(PyExc_IndexError, "no such parameter");
     return NULL;
 }
 
 static PyObject *hook_method(PyObject *object, PyObject *index)
 {
     reducer *r = (reducer *)object;
-    const slot *s = slot_at(r, index);
-    return s == NULL ? NULL : hook_new(r, s - r->slots);
+    const gradient *g = gradient_at(r, index);
+    return g == NULL ? NULL : hook_new(r, g - r->gradients);
 }
 
 static PyObject *arrive_method(PyObject *object, PyObject *args)
@@ -166,26 +166,26 @@ static PyObject *arrive_method(PyObject *object, PyObject *args)
     int present;
     if (!PyArg_ParseTuple(args, "Op:arrive", &index, &present))
         return NULL;
-    slot *s = slot_at(r, index);
-    if (s == NULL)
+    gradient *g = gradient_at(r, index);
+    if (g == NULL)
         return NULL;
     r->open = true;
-    if (!reducer_arrive(r, s, present))
+    if (!reducer_arrive(r, g, present))
         return NULL;
     Py_RETURN_NONE;
 }
 
-static bool is_missing(const reducer *r, const slot *s)
+static bool is_missing(const reducer *r, const gradient *g)
 {
     (void)r;
-    return !s->arrived;
+    return !g->arrived;
 }
 
-static PyObject *list_slots(const reducer *r, bool (*wanted)(const reducer *, const slot *))
+static PyObject *list_gradients(const reducer *r, bool (*wanted)(const reducer *, const gradient *))
 {
     PyObject *list = PyList_New(0);
-    for (Py_ssize_t i = 0; i < r->slot_count && list != NULL; i++) {
-        if (!wanted(r, &r->slots[i]))
+    for (Py_ssize_t i = 0; i < r->gradient_count && list != NULL; i++) {
+        if (!wanted(r, &r->gradients[i]))
             continue;
         PyObject *index = PyLong_FromSsize_t(i);
         if (index == NULL || PyList_Append(list, index) != 0)
@@ -198,7 +198,7 @@ static PyObject *list_slots(const reducer *r, bool (*wanted)(const reducer *, co
 static PyObject *missing_method(PyObject *object, PyObject *unused)
 {
     (void)unused;
-    return list_slots((reducer *)object, is_missing);
+    return list_gradients((reducer *)object, is_missing);
 }
 
 static PyObject *finish_method(PyObject *object, PyObject *unused)
@@ -212,19 +212,19 @@ static PyObject *finish_method(PyObject *object, PyObject *unused)
             return NULL;
     for (Py_ssize_t i = 0; i < r->bucket_count; i++)
         r->buckets[i].arrived = 0;
-    for (Py_ssize_t i = 0; i < r->slot_count; i++)
-        r->slots[i].arrived = r->slots[i].fresh = false;
+    for (Py_ssize_t i = 0; i < r->gradient_count; i++)
+        r->gradients[i].arrived = r->gradients[i].fresh = false;
     r->open = false;
     r->task = -1;
     if (first != RUEDA_OK)
         return native_raise_text(r->state, first, sentence);
-    return list_slots(r, nobody_had);
+    return list_gradients(r, nobody_had);
 }
 
 static PyObject *fresh_method(PyObject *object, PyObject *index)
 {
-    const slot *s = slot_at((reducer *)object, index);
-    return s == NULL ? NULL : PyBool_FromLong(s->fresh);
+    const gradient *g = gradient_at((reducer *)object, index);
+    return g == NULL ? NULL : PyBool_FromLong(g->fresh);
 }
 
 static PyObject *reset_method(PyObject *object, PyObject *passes)
@@ -233,8 +233,8 @@ static PyObject *reset_method(PyObject *object, PyObject *passes)
     const long count = PyLong_AsLong(passes);
     if (PyErr_Occurred())
         return NULL;
-    for (Py_ssize_t i = 0; i < r->slot_count; i++)
-        r->slots[i].passes_left = count;
+    for (Py_ssize_t i = 0; i < r->gradient_count; i++)
+        r->gradients[i].passes_left = count;
     Py_RETURN_NONE;
 }
 
@@ -261,17 +261,17 @@ static PyObject *get_open(PyObject *object, void *unused)
 
 static PyMethodDef methods[] = {
     {"hook", hook_method, METH_O,
-     "hook(slot)\n\nThe callable to register as the parameter's post-accumulate-grad hook."},
+     "hook(parameter)\n\nThe callable to register as the parameter's post-accumulate-grad hook."},
     {"arrive", arrive_method, METH_VARARGS,
-     "arrive(slot, present)\n\nSays that a slot's place in its bucket is filled; submits a full bucket. "
+     "arrive(parameter, present)\n\nSays that a parameter's place in its bucket is filled; submits a full bucket. "
      "`present`: this rank has a gradient there."},
     {"missing", missing_method, METH_NOARGS,
      "missing() -> list\n\nSlots that have not arrived in this round."},
     {"finish", finish_method, METH_NOARGS,
      "finish() -> list\n\nBlocks until all buckets of the round have been combined, and ends the round. "
-     "The slots for which no rank had a gradient."},
+     "The parameters for which no rank had a gradient."},
     {"is_fresh", fresh_method, METH_O,
-     "is_fresh(slot) -> bool\n\nWhether a backward pass has added to the gradient since the last round."},
+     "is_fresh(parameter) -> bool\n\nWhether a backward pass has added to the gradient since the last round."},
     {"reset", reset_method, METH_O,
      "reset(passes)\n\nBackward passes until gradients are combined."},
     {NULL, NULL, 0, NULL}};

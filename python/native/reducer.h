@@ -1,13 +1,13 @@
 /* reducer.h: gradients on their way, from the backward pass into buckets and to the engine.
  *
- * A reducer has one slot for each parameter and some buckets. A slot's hook runs after its gradient was
+ * A reducer knows the gradient of each parameter, and some buckets. A parameter's hook runs after its gradient was
  * accumulated: it counts the pass, moves the gradient into its place in the bucket, makes that place
  * the parameter's .grad, and submits the bucket when it is full. All of it is C, because it runs for
  * every parameter of every step; whatever is not the common case (sparse, strange strides, another type
  * on the wire, the first pass, which only learns the order) is handed to `slow`, a Python callable.
  *
  * A round lasts from the first gradient until finish(). Invariant: a bucket is submitted once a round,
- * when all of its slots have arrived, and nobody writes into it until its request has ended.
+ * when all of its gradients have arrived, and nobody writes into it until its request has ended.
  */
 #ifndef RUEDA_NATIVE_REDUCER_H
 #define RUEDA_NATIVE_REDUCER_H
@@ -16,7 +16,7 @@
 
 enum { SENTENCE_BYTES = 512 }; /* of an error that is kept until all buckets have ended */
 
-typedef struct slot {
+typedef struct gradient {
     PyObject *view; /* its place in the bucket, shaped like the parameter; NULL: always slow */
     dl_tensor look; /* of the view; shape and strides point into `extents` */
     int64_t extents[2 * RUEDA_MAX_DIMS];
@@ -26,7 +26,7 @@ typedef struct slot {
     long passes_left;
     bool arrived;
     bool fresh; /* a backward pass has added to the gradient since it was last combined */
-} slot;
+} gradient;
 
 typedef struct bucket {
     pending *pending; /* keeps its tensor; None: `full` submits it */
@@ -39,8 +39,8 @@ typedef struct bucket {
 typedef struct reducer {
     PyObject_HEAD
     native *state;
-    slot *slots;
-    Py_ssize_t slot_count;
+    gradient *gradients;
+    Py_ssize_t gradient_count;
     bucket *buckets;
     Py_ssize_t bucket_count;
     PyObject *begin, *slow, *full, *task_id;
@@ -51,17 +51,17 @@ typedef struct reducer {
     unsigned generation; /* in which the ranks have agreed on the buckets */
 } reducer;
 
-/* Says that a slot's place in its bucket is filled; submits a full bucket. `present`: this rank has a
+/* Says that a gradient's place in its bucket is filled; submits a full bucket. `present`: this rank has a
  * gradient there. False with an exception. */
-bool reducer_arrive(reducer *r, slot *s, bool present);
+bool reducer_arrive(reducer *r, gradient *g, bool present);
 
-/* ---- slot.c */
+/* ---- gradient.c */
 
 /* Reads (view, bucket, address of the flag, passes); false with an exception. */
-bool slot_make(native *state, slot *s, PyObject *row);
+bool gradient_make(native *state, gradient *g, PyObject *row);
 /* Moves a parameter's gradient into its place and makes that place the gradient. 1: done, 0: not this
  * way, -1: exception. */
-int slot_take_gradient(native *state, slot *s, PyObject *parameter);
+int gradient_take(native *state, gradient *g, PyObject *parameter);
 
 /* ---- bucket.c */
 
@@ -81,7 +81,7 @@ void bucket_release(native *state, bucket *b);
 
 /* ---- hook.c */
 
-/* The callable for a slot; NULL with an exception. */
+/* The callable for a gradient; NULL with an exception. */
 PyObject *hook_new(reducer *r, Py_ssize_t index);
 
 #endif

@@ -196,7 +196,7 @@ static void drop_capsule(PyObject *capsule)
         end_loan(PyCapsule_GetPointer(capsule, "dltensor"));
 }
 
-static PyObject *lend(rueda_output *output, rueda_dtype dtype, bool shared)
+static PyObject *make_capsule(rueda_output *output, rueda_dtype dtype, bool shared)
 {
     loan *l = malloc(sizeof *l);
     if (l == NULL) {
@@ -218,7 +218,7 @@ static PyObject *lend(rueda_output *output, rueda_dtype dtype, bool shared)
 
 PyObject *tensor_capsule(rueda_output *output, rueda_dtype dtype)
 {
-    return lend(output, dtype, false);
+    return make_capsule(output, dtype, false);
 }
 
 PyObject *tensor_allocate(PyObject *module, PyObject *bytes)
@@ -234,5 +234,5 @@ PyObject *tensor_allocate(PyObject *module, PyObject *bytes)
     memory.shape[0] = (int64_t)wanted;
     if (memory.data == NULL)
         return native_raise(state, RUEDA_ERR_MEMORY);
-    return lend(&memory, RUEDA_U8, true);
+    return make_capsule(&memory, RUEDA_U8, true);
 }

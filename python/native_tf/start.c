@@ -119,7 +119,7 @@ void *create_start(TF_OpKernelConstruction *construction)
         tf.SetStatus(status, TF_RESOURCE_EXHAUSTED, "no memory for an operation");
     else
         read_attributes(s, construction, status);
-    if (tf.GetCode(status) == TF_OK)
+    if (s != NULL && tf.GetCode(status) == TF_OK)
         read_names(s, construction, status);
     if (tf.GetCode(status) != TF_OK)
         tf.OpKernelConstruction_Failure(construction, status);

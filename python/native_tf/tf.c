@@ -25,27 +25,32 @@ static void *find(void *library, const char *name)
     return other == NULL ? symbol : dlsym(other, name);
 }
 
+/* Where the address of each function goes. */
+typedef struct row {
+    const char *name;
+    void *to;
+    bool newer; /* not all versions have it */
+} row;
+
+static const row rows[] = {
+#define TF_ROW(result, name, parameters) {"TF_" #name, &tf.name, false},
+    TF_FUNCTIONS(TF_ROW)
+#define TF_NEWER_ROW(result, name, parameters) {"TF_" #name, &tf.name, true},
+        TF_NEWER_FUNCTIONS(TF_NEWER_ROW)};
+
 bool tf_find(const char **missing)
 {
     void *library = open_tensorflow();
     *missing = "TF_NewKernelBuilder";
     if (library == NULL)
         return false;
-#define TF_LOOK_UP(result, name, parameters)                                                       \
-    {                                                                                              \
-        void *symbol = find(library, "TF_" #name);                                                 \
-        *missing = "TF_" #name;                                                                    \
-        if (symbol == NULL)                                                                        \
-            return false;                                                                          \
-        memcpy(&tf.name, &symbol, sizeof symbol);                                                  \
+    for (const row *r = rows; r < rows + sizeof rows / sizeof rows[0]; r++) {
+        void *symbol = find(library, r->name);
+        *missing = r->name;
+        if (symbol == NULL && !r->newer)
+            return false;
+        memcpy(r->to, &symbol, sizeof symbol);
     }
-    TF_FUNCTIONS(TF_LOOK_UP)
-#define TF_LOOK_UP_NEWER(result, name, parameters)                                                 \
-    {                                                                                              \
-        void *symbol = find(library, "TF_" #name);                                                 \
-        memcpy(&tf.name, &symbol, sizeof symbol);                                                  \
-    }
-    TF_NEWER_FUNCTIONS(TF_LOOK_UP_NEWER)
     return true;
 }
 

@@ -46,7 +46,7 @@ static void wait_for_all(TF_OpKernelContext *context)
         }
         const int end = next + (p == NULL ? 1 : p->count);
         for (int i = 0; next < end; i++, next++)
-            if (ended == RUEDA_OK)
+            if (ended == RUEDA_OK && p != NULL)
                 tf.SetOutput(context, next, p->tensors[i].output, status);
     }
     tf.DeleteStatus(status);

@@ -42,13 +42,18 @@ static rueda_status check_group(const char *call, const rueda_tensor *tensors, i
 {
     if (count < 1 || tensors == NULL)
         return status_fail(RUEDA_ERR_ARGUMENT, "%s: a group needs at least one tensor", call);
+    size_t
+        bytes; /* from one tensor to the next: nothing behind the first is read before it is known */
+    const rueda_status status = struct_read_size(call, &call_tensor_kind, tensors, &bytes);
+    if (status != RUEDA_OK)
+        return status;
     for (int32_t i = 0; i < count; i++) {
         const rueda_tensor *t = tensor_at(tensors, i);
-        if (t->struct_size < call_tensor_kind.least || t->struct_size != tensors->struct_size)
+        if (t->struct_size != bytes)
             return status_fail(RUEDA_ERR_ARGUMENT,
                                "%s: struct_size of tensor %d is %zu, of the first %zu; set it to "
                                "sizeof(rueda_tensor)",
-                               call, i, t->struct_size, tensors->struct_size);
+                               call, i, t->struct_size, bytes);
         if (t->name == NULL)
             return status_fail(RUEDA_ERR_ARGUMENT,
                                "%s: tensor %d has no name; a group is known by the names in it",

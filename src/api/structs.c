@@ -4,8 +4,8 @@
 #include <stdint.h>
 #include <string.h>
 
-static rueda_status check_size(const char *call, const struct_kind *kind, const void *given,
-                               size_t *bytes)
+rueda_status struct_read_size(const char *call, const struct_kind *kind, const void *given,
+                              size_t *bytes)
 {
     if (given == NULL)
         return status_fail(RUEDA_ERR_ARGUMENT, "%s: the %s is NULL", call, kind->name);
@@ -34,7 +34,7 @@ static rueda_status check_unknown(const char *call, const struct_kind *kind, con
 rueda_status struct_read(const char *call, const struct_kind *kind, const void *given, void *own)
 {
     size_t bytes = 0;
-    rueda_status status = check_size(call, kind, given, &bytes);
+    rueda_status status = struct_read_size(call, kind, given, &bytes);
     if (status == RUEDA_OK)
         status = check_unknown(call, kind, given, bytes);
     if (status != RUEDA_OK)
@@ -49,7 +49,7 @@ rueda_status struct_read(const char *call, const struct_kind *kind, const void *
 rueda_status struct_write(const char *call, const struct_kind *kind, const void *own, void *given)
 {
     size_t bytes = 0;
-    const rueda_status status = check_size(call, kind, given, &bytes);
+    const rueda_status status = struct_read_size(call, kind, given, &bytes);
     if (status != RUEDA_OK)
         return status;
     const size_t common = bytes < kind->bytes ? bytes : kind->bytes;

@@ -17,6 +17,10 @@ typedef struct struct_kind {
     const void *defaults; /* a whole one; NULL where it is only written */
 } struct_kind;
 
+/* Bytes of a caller's structure, by its own word. ERR_ARGUMENT: NULL, or no size that a caller can have set. */
+rueda_status struct_read_size(const char *call, const struct_kind *kind, const void *given,
+                              size_t *bytes);
+
 /* Copies a caller's structure to `own`, which has kind->bytes and is whole afterwards.
  * ERR_ARGUMENT: NULL, no size, or a newer structure with something set that is not known here. */
 rueda_status struct_read(const char *call, const struct_kind *kind, const void *given, void *own);

@@ -11,8 +11,8 @@
 #define WORD_NS UINT64_C(500000000)  /* for rank 0 to tell what the board says, too */
 #define TELL_NS UINT64_C(1000000000) /* for the last words to arrive */
 #define TELL_PAUSE_NS 1000000
-#define LINGER_NS UINT64_C(1000000000) /* for those who come late, to hear that all is over */
-#define BOARD_NS UINT64_C(1000000000)  /* for the board to tell who is missing */
+#define LATE_NS UINT64_C(1000000000)  /* for those who come late, to hear that all is over */
+#define BOARD_NS UINT64_C(1000000000) /* for the board to tell who is missing */
 #define BOARD_PAUSE_NS 1000000
 
 enum notice_kind { NOTICE_READY = 1, NOTICE_GO, NOTICE_END };
@@ -334,9 +334,9 @@ void attendance_fail(attendance *a, rueda_status status)
     await_arrival(a);
 }
 
-uint64_t attendance_linger_ns(const attendance *a)
+uint64_t attendance_late_until_ns(const attendance *a)
 {
-    return world_now_ns() + (a->ends.board != NULL ? 0 : LINGER_NS);
+    return world_now_ns() + (a->ends.board != NULL ? 0 : LATE_NS);
 }
 
 static rueda_status fail_late(const attendance *a)

@@ -93,7 +93,7 @@ rueda_status attendance_lose(attendance *a, int rank);
 void attendance_fail(attendance *a, rueda_status status);
 /* Until when rank 0, if all is over, should wait for ranks that are still to come, so that they hear of it;
  * where there is a board they do anyway. */
-uint64_t attendance_linger_ns(const attendance *a);
+uint64_t attendance_late_until_ns(const attendance *a);
 /* ERR_TIMEOUT: `rank` has waited for ranks that did not come; `why` NULL: what to look for. */
 rueda_status attendance_fail_missing(const config *settings, int rank, const rank_list *missing,
                                      const char *why);

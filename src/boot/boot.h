@@ -1,7 +1,7 @@
 /* boot.h: who are we, where is everybody, and the shared memory of our host.
  *
  * On one host, the lowest rank makes the segment and hands its descriptor to the others (handover.h).
- * On several, or where tcp is asked for, all ranks first meet at rank 0 by TCP: each brings a card
+ * On several, or where a transport between hosts is asked for, all ranks first meet at rank 0 by TCP: each brings a card
  * (rank, host, address, settings), rank 0 compares the settings and sends everybody the table of
  * places; then each rank is joined to its parent in the control tree, and the ranks of each host share
  * a segment as before.
@@ -38,7 +38,7 @@ typedef enum boot_role { BOOT_MEET = 1, BOOT_TREE = 2, BOOT_DATA = 3 } boot_role
 typedef struct boot_place {
     net_address address;
     uint32_t host;
-    uint32_t machine; /* may have several hosts, in tests or with tcp forced */
+    uint32_t machine; /* may have several hosts, in tests, or where ranks share no memory */
     uint32_t crowded; /* the machine has more ranks than processors */
 } boot_place;
 

@@ -282,20 +282,20 @@ static rueda_status serve_all(const handover *h, int listener, bool *missing, in
                               const logger *log)
 {
     const uint64_t deadline = attendance_deadline(h->settings);
-    uint64_t linger = 0; /* rank 0 also serves those who are to hear that a rank is lost */
+    uint64_t until = 0; /* rank 0 also serves those who are to hear that a rank is lost */
     bool complained = false;
     while (count_missing(missing, size) > 0) {
         const rueda_status status = attendance_wait(h->there, listener);
         const uint64_t now = world_now_ns();
-        if (status != RUEDA_OK && linger == 0)
-            linger = h->spot.giver == 0 ? attendance_linger_ns(h->there) : now;
+        if (status != RUEDA_OK && until == 0)
+            until = h->spot.giver == 0 ? attendance_late_until_ns(h->there) : now;
         const rueda_status served =
             serve_some(h, listener, missing, size, gift, brought, log, &complained);
         if (served != RUEDA_OK && h->spot.giver != 0)
             return served;
         if (served != RUEDA_OK)
             end_all(h, served);
-        if (status != RUEDA_OK && now >= linger)
+        if (status != RUEDA_OK && now >= until)
             break;
         if (status != RUEDA_OK)
             is_readable(listener, ATTENDANCE_LOOK_MS);

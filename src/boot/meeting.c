@@ -262,7 +262,7 @@ static void answer_all(const boot_meeting *m, guest *guests, int size, rueda_sta
 /* Those who come later hear it, too. */
 static void answer_late(boot_meeting *m, guest *guests, int size, rueda_status status)
 {
-    const uint64_t until = attendance_linger_ns(m->there);
+    const uint64_t until = attendance_late_until_ns(m->there);
     for (uint64_t now; (now = world_now_ns()) < until && !all_called(guests, size);) {
         net_link *link = net_door_progress(m->door, now);
         if (link == NULL) {

@@ -249,7 +249,7 @@ static options_result parse(int argc, char **argv, bench_options *o)
         {"--transport", "NAME", transports, OPTION_TEXT, &w.transport, 0, 0},
         {"--memory", "KIND", "private (default), or shared: from rueda_alloc", OPTION_TEXT,
          &w.memory, 0, 0},
-        {"--against", "PEER", "openmpi, mpich, gloo, socket (for tcp); or sum, for adasum",
+        {"--against", "PEER", "openmpi, mpich, gloo, socket (bare TCP); or sum, for adasum",
          OPTION_TEXT, &w.against, 0, 0},
         {"--seconds", "S", "for each size (1, with --against 3)", OPTION_TEXT, &w.seconds, 0, 0},
         {"--iterations", "N", "operations for each size, instead of a time", OPTION_NUMBER,

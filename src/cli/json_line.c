@@ -54,7 +54,7 @@ static json_t *repair(const char *data, size_t count)
             bytes_add(&good, data + i, length);
         i += length > 0 ? length : 1;
     }
-    json_t *text = json_stringn(bytes_first(&good), good.used);
+    json_t *text = json_stringn(bytes_first(&good), bytes_used(&good));
     bytes_free(&good);
     return text;
 }

@@ -64,11 +64,11 @@ static nfds_t fill_polls(const job *j, const sleeper *s)
     s->polls[count++] = (struct pollfd){s->signals, POLLIN, 0};
     for (int k = 0; k < WIRE_TEXTS; k++) {
         const sink *to = &j->output.sinks[k];
-        s->polls[count++] = (struct pollfd){to->waiting.used > 0 ? to->fd : -1, POLLOUT, 0};
+        s->polls[count++] = (struct pollfd){bytes_used(&to->waiting) > 0 ? to->fd : -1, POLLOUT, 0};
     }
     for (size_t i = 0; i < j->link_count; i++) {
         const host_link *l = &j->links[i];
-        const int events = (l->ended ? 0 : POLLIN) | (l->out.used > 0 ? POLLOUT : 0);
+        const int events = (l->ended ? 0 : POLLIN) | (bytes_used(&l->out) > 0 ? POLLOUT : 0);
         s->polls[count++] = (struct pollfd){events != 0 ? l->fd : -1, (short)events, 0};
         s->polls[count++] = (struct pollfd){l->errors, POLLIN, 0};
     }

@@ -22,10 +22,10 @@
 
 #define LINE_MAX_BYTES 65536 /* a longer line is handed on in parts */
 
-typedef struct stream {
+typedef struct relay {
     int from, to;
     bytes waiting; /* no whole line of it yet */
-} stream;
+} relay;
 
 static volatile sig_atomic_t command_pid;
 
@@ -44,17 +44,18 @@ static void pass_signals_on(void)
 }
 
 /* As much of what waits as can be handed on: whole lines; all of it at the end, or when it is too long. */
-static size_t ready_bytes(const stream *s, bool ended)
+static size_t ready_bytes(const relay *s, bool ended)
 {
     const char *first = bytes_first(&s->waiting);
-    const char *last = s->waiting.used == 0 ? NULL : memrchr(first, '\n', s->waiting.used);
-    if (ended || (last == NULL && s->waiting.used >= LINE_MAX_BYTES))
-        return s->waiting.used;
+    const char *last =
+        bytes_used(&s->waiting) == 0 ? NULL : memrchr(first, '\n', bytes_used(&s->waiting));
+    if (ended || (last == NULL && bytes_used(&s->waiting) >= LINE_MAX_BYTES))
+        return bytes_used(&s->waiting);
     return last == NULL ? 0 : (size_t)(last - first) + 1;
 }
 
 /* False: nobody reads any more. */
-static bool write_lines(stream *s, bool ended)
+static bool write_lines(relay *s, bool ended)
 {
     size_t left = ready_bytes(s, ended);
     while (left > 0) {
@@ -69,27 +70,27 @@ static bool write_lines(stream *s, bool ended)
     return true;
 }
 
-static void close_stream(stream *s)
+static void close_relay(relay *s)
 {
     close(s->from); /* the command gets SIGPIPE, as if it wrote itself */
     s->from = -1;
     bytes_free(&s->waiting);
 }
 
-static void move(stream *s)
+static void move(relay *s)
 {
     const bytes_moved moved = bytes_read(&s->waiting, s->from);
     if (!write_lines(s, moved == BYTES_END) || moved == BYTES_END)
-        close_stream(s);
+        close_relay(s);
 }
 
-/* Until both streams have ended; or the command, whose children may still hold them. */
-static void move_all(stream streams[2], int command)
+/* Until both outputs have ended; or the command, whose children may still hold them. */
+static void move_all(relay relays[2], int command)
 {
     bool ended = false;
-    while (!ended && (streams[0].from >= 0 || streams[1].from >= 0)) {
-        struct pollfd ready[3] = {{.fd = streams[0].from, .events = POLLIN},
-                                  {.fd = streams[1].from, .events = POLLIN},
+    while (!ended && (relays[0].from >= 0 || relays[1].from >= 0)) {
+        struct pollfd ready[3] = {{.fd = relays[0].from, .events = POLLIN},
+                                  {.fd = relays[1].from, .events = POLLIN},
                                   {.fd = command, .events = POLLIN}};
         if (poll(ready, 3, -1) < 0) {
             if (errno != EINTR)
@@ -97,14 +98,14 @@ static void move_all(stream streams[2], int command)
             continue;
         }
         for (int i = 0; i < 2; i++) {
-            if (streams[i].from >= 0 && ready[i].revents != 0)
-                move(&streams[i]);
+            if (relays[i].from >= 0 && ready[i].revents != 0)
+                move(&relays[i]);
         }
         ended = ready[2].revents != 0 && ready[0].revents == 0 && ready[1].revents == 0;
     }
     for (int i = 0; i < 2; i++) {
-        if (streams[i].from >= 0)
-            write_lines(&streams[i], true);
+        if (relays[i].from >= 0)
+            write_lines(&relays[i], true);
     }
 }
 
@@ -152,12 +153,12 @@ int lines_command(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     close(out[1]);
     close(err[1]);
-    stream streams[2] = {{.from = out[0], .to = STDOUT_FILENO},
-                         {.from = err[0], .to = STDERR_FILENO}};
+    relay relays[2] = {{.from = out[0], .to = STDOUT_FILENO},
+                       {.from = err[0], .to = STDERR_FILENO}};
     fcntl(out[0], F_SETFL, O_NONBLOCK);
     fcntl(err[0], F_SETFL, O_NONBLOCK);
     const int command = world_process_open(pid);
-    move_all(streams, command);
+    move_all(relays, command);
     close(command);
     return end_likewise(pid);
 }

@@ -50,7 +50,7 @@ static void add_number(words *w, const char *option, int number)
 /* A list that was put together, if there is anything in it. */
 static void add_list(words *w, const char *option, bytes *list)
 {
-    if (list->used > 0) {
+    if (bytes_used(list) > 0) {
         bytes_add(list, "", 1);
         add(w, option);
         add(w, bytes_first(list));
@@ -199,7 +199,7 @@ static void set_ssh_arguments(const launch_ssh *ssh)
         bytes_add_text(&list, ssh->identity);
     }
     bytes_add(&list, "", 1);
-    for (size_t i = 0; list.used > 1 && i < sizeof variables / sizeof variables[0]; i++)
+    for (size_t i = 0; bytes_used(&list) > 1 && i < sizeof variables / sizeof variables[0]; i++)
         setenv(variables[i], bytes_first(&list) + 1, 1);
     bytes_free(&list);
 }

@@ -248,11 +248,11 @@ static int print_verdict(plan *const *plans, const request *r, bool json)
     const plan_verdict v = plan_verify(plans);
     const bool proved = v.failed == PLAN_CHECK_OK;
     if (json) {
-        json_line_print(json_pack("{s:b, s:s?, s:b, s:I, s:I, s:I, s:s}", "proved", proved,
+        json_line_print(json_pack("{s:b, s:s?, s:b, s:b, s:I, s:I, s:I, s:s}", "proved", proved,
                                   "failed", proved ? NULL : plan_check_name(v.failed),
-                                  "self_finishing", proved && v.self_finishing, "pieces",
-                                  (json_int_t)v.pieces, "rank", (json_int_t)v.rank, "step",
-                                  (json_int_t)v.step, "text", v.text));
+                                  "self_finishing", proved && v.self_finishing, "one_order",
+                                  proved && v.one_order, "pieces", (json_int_t)v.pieces, "rank",
+                                  (json_int_t)v.rank, "step", (json_int_t)v.step, "text", v.text));
     } else if (proved) {
         printf(
             "proved: %s by %s for %u ranks, after any other plan: bounds, matching, no deadlock, data, "

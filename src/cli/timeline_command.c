@@ -46,11 +46,12 @@ static void print_name(const timeline_tensor *t)
 
 static void tell_tensor(const timeline_tensor *t)
 {
-    json_line_print(json_pack(
-        "{s:o, s:I, s:o, s:o, s:o, s:o}", "tensor", name_of(t), "operations",
-        (json_int_t)t->operations, "negotiate_us", json_line_number(t->us[STAGE_NEGOTIATE], 3),
-        "queue_us", json_line_number(t->us[STAGE_QUEUE], 3), "work_us",
-        json_line_number(t->us[STAGE_WORK], 3), "longest_us", json_line_number(t->longest_us, 3)));
+    json_line_print(json_pack("{s:o, s:I, s:o, s:o, s:o, s:o}", "tensor", name_of(t), "operations",
+                              (json_int_t)t->operations, "negotiate_us",
+                              json_line_number(t->us[ACTIVITY_NEGOTIATE], 3), "queue_us",
+                              json_line_number(t->us[ACTIVITY_QUEUE], 3), "work_us",
+                              json_line_number(t->us[ACTIVITY_WORK], 3), "longest_us",
+                              json_line_number(t->longest_us, 3)));
 }
 
 static void tell_tensors(timeline_tensor *const *tensors, const request *r)
@@ -64,8 +65,8 @@ static void tell_tensors(timeline_tensor *const *tensors, const request *r)
             tell_tensor(t);
             continue;
         }
-        printf("%12.3f %12.3f %12.3f %10llu %12.3f  ", t->us[STAGE_NEGOTIATE] / US_PER_MS,
-               t->us[STAGE_QUEUE] / US_PER_MS, t->us[STAGE_WORK] / US_PER_MS,
+        printf("%12.3f %12.3f %12.3f %10llu %12.3f  ", t->us[ACTIVITY_NEGOTIATE] / US_PER_MS,
+               t->us[ACTIVITY_QUEUE] / US_PER_MS, t->us[ACTIVITY_WORK] / US_PER_MS,
                (unsigned long long)t->operations, t->longest_us / US_PER_MS);
         print_name(t);
     }
@@ -104,7 +105,7 @@ static void tell_whole(const timeline_sum *s, bool json)
     printf("\n%llu events of %zu tensors in %.3f s", (unsigned long long)s->events, s->tensor_count,
            seconds);
     if (open > 0)
-        printf("; %zu stages have not ended", open);
+        printf("; %zu activities have not ended", open);
     if (s->dropped > 0)
         printf("; %llu notes were dropped: the sums are too small", (unsigned long long)s->dropped);
     puts("");

@@ -155,17 +155,18 @@ static void take_name(timeline_sum *s, const event *e)
         t->name = strdup(name);
 }
 
-static timeline_stage stage_of(const event *e, int depth)
+static timeline_activity activity_of(const event *e, int depth)
 {
     static const char negotiate[] = "NEGOTIATE_";
     if (depth > 0)
-        return is_named(e, "QUEUE") ? STAGE_QUEUE : STAGE_WORK;
-    return strncmp(e->name, negotiate, sizeof negotiate - 1) == 0 ? STAGE_NEGOTIATE : STAGE_COUNT;
+        return is_named(e, "QUEUE") ? ACTIVITY_QUEUE : ACTIVITY_WORK;
+    return strncmp(e->name, negotiate, sizeof negotiate - 1) == 0 ? ACTIVITY_NEGOTIATE
+                                                                  : ACTIVITY_COUNT;
 }
 
-static void begin_stage(timeline_lane *l, const event *e)
+static void begin_activity(timeline_lane *l, const event *e)
 {
-    l->open[l->depth] = (timeline_open){stage_of(e, l->depth), e->ts};
+    l->open[l->depth] = (timeline_open){activity_of(e, l->depth), e->ts};
     l->depth++;
     l->last_rank = -1;
     l->last_ts = l->before_ts = 0;
@@ -191,17 +192,17 @@ static void note_late(timeline_sum *s, const timeline_lane *l)
     s->late[l->last_rank].us += l->last_ts - l->before_ts;
 }
 
-static void end_stage(timeline_sum *s, timeline_tensor *t, timeline_lane *l, const event *e)
+static void end_activity(timeline_sum *s, timeline_tensor *t, timeline_lane *l, const event *e)
 {
     const timeline_open *o = &l->open[--l->depth];
     const double us = e->ts - o->ts;
-    if (o->stage == STAGE_COUNT) {
+    if (o->activity == ACTIVITY_COUNT) {
         t->operations++;
         t->longest_us = us > t->longest_us ? us : t->longest_us;
         return;
     }
-    t->us[o->stage] += us;
-    if (o->stage == STAGE_NEGOTIATE)
+    t->us[o->activity] += us;
+    if (o->activity == ACTIVITY_NEGOTIATE)
         note_late(s, l);
 }
 
@@ -231,13 +232,13 @@ static const char *take_event(timeline_sum *s, const event *e)
     if (e->ph == 'X')
         note_ready(l, e);
     else if (e->ph == 'B' && l->depth == TIMELINE_DEPTH_MAX)
-        return "stages lie too deep in each other";
+        return "activities lie too deep in each other";
     else if (e->ph == 'B')
-        begin_stage(l, e);
+        begin_activity(l, e);
     else if (e->ph == 'E' && l->depth == 0)
-        return "a stage ends that has not begun";
+        return "an activity ends that has not begun";
     else if (e->ph == 'E')
-        end_stage(s, t, l, e);
+        end_activity(s, t, l, e);
     return NULL;
 }
 
@@ -304,7 +305,7 @@ size_t timeline_sum_open(const timeline_sum *s)
 
 double timeline_tensor_us(const timeline_tensor *t)
 {
-    return t->us[STAGE_NEGOTIATE] + t->us[STAGE_QUEUE] + t->us[STAGE_WORK];
+    return t->us[ACTIVITY_NEGOTIATE] + t->us[ACTIVITY_QUEUE] + t->us[ACTIVITY_WORK];
 }
 
 static int by_time(const void *a, const void *b)

@@ -8,28 +8,28 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define TIMELINE_DEPTH_MAX 8    /* of stages in stages */
+#define TIMELINE_DEPTH_MAX 8    /* of activities in activities */
 #define TIMELINE_RANKS_MAX 4096 /* as PLAN_MAX_RANKS */
 #define TIMELINE_REASON_MAX 256
 
-typedef enum timeline_stage {
-    STAGE_NEGOTIATE,
-    STAGE_QUEUE,
-    STAGE_WORK,
-    STAGE_COUNT
-} timeline_stage;
+typedef enum timeline_activity {
+    ACTIVITY_NEGOTIATE,
+    ACTIVITY_QUEUE,
+    ACTIVITY_WORK,
+    ACTIVITY_COUNT
+} timeline_activity;
 
 /* One tensor, all ranks. Times are microseconds. */
 typedef struct timeline_tensor {
     uint32_t pid;
     char *name; /* NULL: not said */
     uint64_t operations;
-    double us[STAGE_COUNT], longest_us;
+    double us[ACTIVITY_COUNT], longest_us;
 } timeline_tensor;
 
-/* A stage that has begun. */
+/* An activity that has begun. */
 typedef struct timeline_open {
-    timeline_stage stage; /* STAGE_COUNT: the operation as a whole */
+    timeline_activity activity; /* ACTIVITY_COUNT: the operation as a whole */
     double ts;
 } timeline_open;
 
@@ -38,7 +38,7 @@ typedef struct timeline_lane {
     uint32_t pid;
     int tid, depth;
     timeline_open open[TIMELINE_DEPTH_MAX];
-    int last_rank; /* of those that were ready in the stage that is open; -1: none yet */
+    int last_rank; /* of those that were ready in the activity that is open; -1: none yet */
     double last_ts, before_ts;
 } timeline_lane;
 
@@ -67,11 +67,11 @@ void timeline_sum_fini(timeline_sum *s);
  * first of all). False: what is wrong and in which line is in `reason`. */
 bool timeline_sum_add(timeline_sum *s, FILE *from, FILE *merged, char reason[TIMELINE_REASON_MAX]);
 
-/* Stages that have begun and not ended, over all tensors. */
+/* Activities that have begun and not ended, over all tensors. */
 size_t timeline_sum_open(const timeline_sum *s);
 
 /* The tensors with most time first; the caller frees the array. NULL: out of memory, or none. */
 timeline_tensor **timeline_sum_sorted(const timeline_sum *s);
-double timeline_tensor_us(const timeline_tensor *t); /* of all stages */
+double timeline_tensor_us(const timeline_tensor *t); /* of all activities */
 
 #endif

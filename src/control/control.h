@@ -53,7 +53,7 @@ typedef struct control_members {
                               sets had been added to the job */
 } control_members;
 
-/* Before the first and after the last round of a group. */
+/* Before the first and after the last round of a set. */
 rueda_status control_members_open(const control_members *g);
 void control_members_close(const control_members *g);
 /* A set's rounds count from here: what another set has left at its place was cleared before. */

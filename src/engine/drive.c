@@ -4,19 +4,19 @@
 #define POLLS_BEFORE_CLOCK 64   /* passes before the first look at the clock */
 #define PASSES_BEFORE_LOOK 1024 /* in which something moved, before the next look for dead peers */
 #define BACKGROUND_SPIN_NS 3000 /* the background thread must not take a core from compute */
-#define SLEEP_MOST_NS UINT64_C(100000000)  /* then look for stalls; sockets tell of deaths … */
-#define SLEEP_ALONE_NS UINT64_C(30000000)  /* … and memory does not: look for dead peers */
-#define ASK_NS 30000                       /* nobody rings when data comes: look again soon … */
-#define ASK_SPIN_NS UINT64_C(5000000)      /* … as MPI's own waits do, on a core of its own … */
-#define ASK_YIELD_NS UINT64_C(100000000)   /* … and then among others */
-#define LOOK_AGAIN_NS 50000                /* a background driver looks again once by itself */
-#define DEAR_YIELD_NS 500000               /* someone else has the core, and none of us … */
-#define PAUSE_AFTER_YIELD 32               /* … so many times as long we sleep instead, … */
-#define PAUSE_MOST_NS UINT64_C(2000000000) /* … at most so long */
+#define SLEEP_MOST_NS UINT64_C(100000000)    /* then look for stalls; sockets tell of deaths … */
+#define SLEEP_ALONE_NS UINT64_C(30000000)    /* … and memory does not: look for dead peers */
+#define ASK_NS 30000                         /* nobody rings when data comes: look again soon … */
+#define ASK_SPIN_NS UINT64_C(5000000)        /* … on a core of our own … */
+#define ASK_YIELD_NS UINT64_C(100000000)     /* … and then among others */
+#define LOOK_AGAIN_NS 50000                  /* a background driver looks again once by itself */
+#define DEAR_YIELD_NS 500000                 /* someone else has the core, and none of us … */
+#define PAUSE_AFTER_YIELD 32                 /* … so many times as long we sleep instead, … */
+#define PAUSE_MOST_NS UINT64_C(2000000000)   /* … at most so long */
 #define FORK_PATIENCE_NS UINT64_C(200000000) /* for a driver to make room */
 #define FOLLOW_MOST_NS UINT64_C(20000000)    /* a waiter that does not drive looks again */
 
-static bool take_seat(engine *e)
+static bool become_driver(engine *e)
 {
     uint32_t nobody = 0;
     return atomic_load_explicit(&e->driving, memory_order_relaxed) == 0 &&
@@ -25,7 +25,7 @@ static bool take_seat(engine *e)
 
 bool drive_try(engine *e)
 {
-    return atomic_load_explicit(&e->forking, memory_order_relaxed) == 0 && take_seat(e);
+    return atomic_load_explicit(&e->forking, memory_order_relaxed) == 0 && become_driver(e);
 }
 
 /* Someone else must go on if there is work left. */
@@ -45,7 +45,7 @@ typedef struct patience {
     bool napped;       /* once; next it sleeps until it is woken */
 } patience;
 
-/* Whether to give the background thread's seat to a waiter, or because all is done. */
+/* Whether the background thread is to leave the driving to a waiter, or because all is done. */
 static bool background_done(const engine *e)
 {
     /* with a network it stays: others may count on us to pass on what they say */
@@ -213,7 +213,7 @@ bool engine_before_fork(engine *e)
     const uint64_t deadline = world_now_ns() + FORK_PATIENCE_NS;
     atomic_store(&e->forking, 1);
     bool taken;
-    while (!(taken = take_seat(e)) && world_now_ns() < deadline) {
+    while (!(taken = become_driver(e)) && world_now_ns() < deadline) {
         control_notify_rank(&e->control, (uint32_t)e->who.rank); /* the driver may sleep */
         world_yield();
     }

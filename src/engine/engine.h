@@ -311,6 +311,8 @@ void notes_submitted(const engine *e, entry *const *entries, size_t count);
 void notes_decided(engine *e, const process_set *s, const negotiation_result *result);
 void notes_running(operation *o);
 void notes_finished(engine *e, const operation *o, rueda_status status);
+void notes_call_submitted(const engine *e, p2p_call *call);
+void notes_call_ended(engine *e, const process_set *s, const p2p_call *call, rueda_status status);
 void notes_waiting(engine *e, uint64_t now);
 void notes_broken(engine *e, rueda_status status);
 

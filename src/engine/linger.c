@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-#define HELD_LIMIT_NS UINT64_C(1000000000)
+#define LINGER_LIMIT_NS UINT64_C(1000000000)
 
 /* Before an operation has begun here, peers do not know our addresses. */
 bool linger_is_needed(const operation *o)
@@ -115,7 +115,7 @@ void linger_watch(engine *e, uint64_t now)
     if (e->lingering == 0)
         return;
     if (e->linger_until_ns == 0)
-        e->linger_until_ns = now + HELD_LIMIT_NS;
+        e->linger_until_ns = now + LINGER_LIMIT_NS;
     for (int r = 0; r < e->who.size; r++) {
         if (world_process_dead(e->process_fds[r]))
             control_withdraw(&e->control, (uint32_t)r);

@@ -1,5 +1,5 @@
 /* notes.c: what the engine tells the timeline and the trace. Every call returns at once where neither is
- * wanted, and costs a branch. All but the first are the driver's. */
+ * wanted, and costs a branch. All but what is said of submissions is the driver's. */
 #include "engine/engine.h"
 
 #include <stdio.h>
@@ -197,6 +197,35 @@ void notes_finished(engine *e, const operation *o, rueda_status status)
         w.shape = own->signature.shape;
         timeline_done(&e->timeline, &subject, &w);
     }
+}
+
+void notes_call_submitted(const engine *e, p2p_call *call)
+{
+    if (timeline_is_on(&e->timeline))
+        call->submitted_ns = world_now_ns(); /* what the report of stalls has is too coarse */
+}
+
+/* A send or a receive has no round: from the call to its end it is one piece of work. */
+void notes_call_ended(engine *e, const process_set *s, const p2p_call *call, rueda_status status)
+{
+    if (!timeline_is_on(&e->timeline))
+        return;
+    const char *name = p2p_shown(call);
+    const timeline_subject subject = {name, (uint32_t)strlen(name), (int32_t)(s - e->sets),
+                                      call->sends ? "SEND" : "RECV"};
+    const timeline_work w = {.decided_ns = call->submitted_ns,
+                             .began_ns = call->submitted_ns,
+                             .ended_ns = world_now_ns(),
+                             .status = status != RUEDA_OK ? status : call->request->status,
+                             .dtype = (rueda_dtype)call->tensor.dtype,
+                             .ndim = call->tensor.ndim,
+                             .shape = call->tensor.shape,
+                             .engine = e->transports.table->name,
+                             .algorithm =
+                                 call->tensor.bytes <= P2P_EAGER_BYTES ? "eager" : "slices",
+                             .number = call->number,
+                             .tensors = 1};
+    timeline_done(&e->timeline, &subject, &w);
 }
 
 static void tell_waiting(engine *e, process_set *s, uint64_t before)

@@ -27,11 +27,8 @@ rueda_status engine_submit_call(engine *e, process_set *s, p2p_call *call, bool 
     const transport_table *table = e->transports.table;
     rueda_status status = RUEDA_OK;
     if (table->keeps_unread && s != &e->sets[RUEDA_GLOBAL_SET])
-        return status_fail(
-            RUEDA_ERR_ARGUMENT,
-            "'%s' cannot be sent or received in a process set: the transport %s does "
-            "it between all ranks of the job only; give no set, or RUEDA_TRANSPORT=tcp",
-            p2p_shown(call), table->name);
+        return transport_fail_send_in_set(table, p2p_shown(call));
+    notes_call_submitted(e, call);
     atomic_fetch_add(&e->outstanding, 1);
     world_lock_take(&s->queue.lock);
     if (s->queue.closed != RUEDA_OK)
@@ -103,11 +100,13 @@ static void end_call(engine *e, p2p_call *call, rueda_status status, const char 
     atomic_fetch_sub(&e->outstanding, 1);
 }
 
-static bool end_calls(engine *e, p2p *p, rueda_status status, const char *text)
+static bool end_calls(engine *e, const process_set *s, rueda_status status, const char *text)
 {
     bool some = false;
-    for (p2p_call *call; (call = p2p_take_ended(p)) != NULL; some = true)
+    for (p2p_call *call; (call = p2p_take_ended(s->p2p)) != NULL; some = true) {
+        notes_call_ended(e, s, call, status);
         end_call(e, call, status, text);
+    }
     if (some)
         engine_tell_waiters(e);
     return some;
@@ -122,7 +121,7 @@ bool sendrecv_step(engine *e, process_set *s)
         status = open_channel(e, s);
     if (status == RUEDA_OK)
         status = p2p_step(p, &moved);
-    end_calls(e, p, RUEDA_OK, "");
+    end_calls(e, s, RUEDA_OK, "");
     if (status != RUEDA_OK)
         engine_break_all(e, status);
     return moved || status != RUEDA_OK;
@@ -133,7 +132,7 @@ void sendrecv_end(engine *e, process_set *s, rueda_status status, const char *te
     if (s->p2p == NULL)
         return;
     p2p_abandon(s->p2p);
-    end_calls(e, s->p2p, status, text);
+    end_calls(e, s, status, text);
 }
 
 /* ---- Questions ------------------------------------------------------------------------------- */

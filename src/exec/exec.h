@@ -77,7 +77,7 @@ typedef struct exec_op {
     exec_launch bound;
     const kernel_table *kernel;
     size_t element;       /* bytes */
-    uint16_t index;       /* ours in the group */
+    uint16_t index;       /* ours among the members */
     uint8_t *work;        /* the channel's scratch, if the plan uses it */
     double *coefficients; /* 2 per tensor, Adasum */
     exec_norms *norms;    /* per tensor, Adasum; valid when done */

@@ -174,7 +174,7 @@ static bool handle(mesh *m, const struct epoll_event *events, int count, uint64_
     return moved;
 }
 
-/* A record that the socket did not take whole is the link's to send on; an event tells that there is room
+/* An envelope that the socket did not take whole is the link's to send on; an event tells that there is room
  * again. */
 static void push_records(mesh *m)
 {

@@ -13,7 +13,7 @@ typedef struct fixture {
     config settings;
     segment segment;
     control job;
-    control_members group;
+    control_members members;
     uint16_t ranks[1];
     queue queue;
     negotiation negotiation;
@@ -27,9 +27,9 @@ static void open_fixture(fixture *f, int64_t capacity)
     assert_int_equal(segment_create(&f->segment, &f->settings, 1, 1), RUEDA_OK);
     assert_int_equal(segment_commit_set(&f->segment, 0, 0), RUEDA_OK);
     f->job = (control){.segment = &f->segment};
-    f->group = (control_members){&f->job, 0, 1, 0, f->ranks, 0};
+    f->members = (control_members){&f->job, 0, 1, 0, f->ranks, 0};
     assert_int_equal(queue_init(&f->queue), RUEDA_OK);
-    assert_int_equal(negotiation_init(&f->negotiation, &f->group, &f->queue, (uint32_t)capacity),
+    assert_int_equal(negotiation_init(&f->negotiation, &f->members, &f->queue, (uint32_t)capacity),
                      RUEDA_OK);
 }
 

@@ -1,6 +1,7 @@
 /* news.c: tensors that are described in full. */
 #include "negotiate/negotiate.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,8 +30,9 @@ uint32_t news_write(negotiation *n, uint8_t *to, uint64_t room, uint32_t *bytes)
         count++;
         r->news.untold = false;
         signature_fini(&r->news.mine);
-        signature_copy(&r->news.mine,
-                       &e->signature); /* if that fails, it is described again next time */
+        if (signature_copy(&r->news.mine, &e->signature) != RUEDA_OK) /* no memory for its list: */
+            assert(
+                !signature_repeats(&r->news.mine, &e->signature)); /* described again next time */
         n->to_tell = e->next;
     }
     if (n->to_tell == NULL)

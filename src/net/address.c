@@ -173,9 +173,3 @@ const char *net_format(const net_address *address, char buffer[NET_TEXT])
              address->port);
     return buffer;
 }
-
-bool net_address_equal(const net_address *a, const net_address *b)
-{
-    return a->family == b->family && a->port == b->port && a->scope == b->scope &&
-           memcmp(a->ip, b->ip, a->family == 4 ? 4 : 16) == 0;
-}

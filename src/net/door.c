@@ -1,8 +1,8 @@
 /* door.c: who may come in. Guests wait in fixed places until they have proved themselves. Strangers give
  * way to newcomers at once; who has shown a credible hello only after a while, so neither a crowd of
  * strangers nor a rush of callers pushes callers out. */
+#include "net/door.h"
 #include "net/address.h"
-#include "net/link.h"
 #include "world/sockets.h"
 
 #include <assert.h>
@@ -14,32 +14,8 @@
 #define ACCEPT_PAUSE_NS UINT64_C(100000000) /* without accepting, when descriptors ran out */
 #define GRACE_NS UINT64_C(1000000000)       /* a credible guest stays so long, however many come */
 #define LISTENER NET_GUESTS                 /* its number in the epoll; others are places */
-#define KINDS PROOF_GOOD                    /* of refusals */
 
-typedef struct guest {
-    net_link *link;   /* NULL: the place is free */
-    uint64_t arrival; /* its number among all arrivals */
-    bool writes;      /* polled for writing */
-} guest;
-
-struct net_door {
-    net_identity me;
-    heard heard;
-    logger log;
-    int listener, epoll;
-    uint64_t arrivals;
-    uint64_t resume_ns; /* when accepting goes on; UINT64_MAX: it was not interrupted */
-    bool full;          /* it was interrupted until a place is free */
-    bool pause_told;
-    int trouble; /* of our own that keeps it from accepting: an errno, or 0 */
-    bool ran_short;
-    bool told[KINDS];
-    net_refusals refusals;
-    uint32_t guest_count; /* mostly 0, and asked for in every pass of a driver */
-    guest guests[NET_GUESTS];
-};
-
-static_assert(sizeof(net_refusals) == KINDS * sizeof(uint64_t), "one counter for each kind");
+static_assert(sizeof(door_refusals) == DOOR_KINDS * sizeof(uint64_t), "one counter for each kind");
 
 rueda_status net_door_open(const net_identity *me, int listener, const logger *log, net_door **door)
 {
@@ -176,7 +152,7 @@ static uint64_t free_from(const guest *g)
 
 /* Takes the descriptor over. The hello may already be there and a fast caller's finish follow at once, so
  * this too may return a link. */
-static net_link *seat(net_door *door, guest *g, int fd, const net_address *peer, uint64_t now_ns)
+static net_link *take_in(net_door *door, guest *g, int fd, const net_address *peer, uint64_t now_ns)
 {
     if (g->link != NULL)
         dismiss(door, g, PROOF_CROWDED, "too many others came before it had proved itself");
@@ -245,7 +221,7 @@ static net_link *accept_some(net_door *door, uint64_t now_ns)
         const int fd = accept_one(door, &peer);
         if (fd >= 0) {
             door->trouble = 0;
-            link = seat(door, place, fd, &peer, now_ns);
+            link = take_in(door, place, fd, &peer, now_ns);
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
             return NULL;
         } else if (!is_passing(errno)) {
@@ -324,11 +300,6 @@ int net_door_trouble(const net_door *door)
 bool net_door_ran_short(const net_door *door)
 {
     return door->ran_short;
-}
-
-const net_refusals *net_door_refusals(const net_door *door)
-{
-    return &door->refusals;
 }
 
 void net_door_close(net_door *door)

@@ -38,10 +38,10 @@ static void callers_get_in_through_a_silent_crowd(void **state)
     (void)state;
     const int count = 3 * NET_GUESTS;
     int *crowd = silent_crowd(count);
-    assert_int_equal(net_door_refusals(door)->crowded, count - NET_GUESTS);
+    assert_int_equal(door->refusals.crowded, count - NET_GUESTS);
     for (int i = 0; i < 10; i++)
         assert_caller_gets_in();
-    assert_int_equal(net_door_refusals(door)->crowded, count - NET_GUESTS + 1);
+    assert_int_equal(door->refusals.crowded, count - NET_GUESTS + 1);
     disperse(crowd, count);
     free(crowd);
 }
@@ -91,7 +91,7 @@ static void replays_keep_nobody_out(void **state)
         say(fds[i], said.hello, sizeof said.hello);
         until_noticed(start_ns);
     }
-    assert_int_equal(net_door_refusals(door)->repeated, 2 * NET_GUESTS - 1);
+    assert_int_equal(door->refusals.repeated, 2 * NET_GUESTS - 1);
     assert_caller_gets_in();
     disperse(fds, 2 * NET_GUESTS);
 }
@@ -107,12 +107,12 @@ static void in_a_rush_of_callers_newcomers_wait_outside(void **state)
     (void)state;
     int fds[2 * NET_GUESTS];
     credible_crowd(fds);
-    assert_int_equal(test_sum(net_door_refusals(door)), 0);
+    assert_int_equal(test_sum(&door->refusals), 0);
     assert_true(was_answered(fds[NET_GUESTS - 1]) && !was_answered(fds[NET_GUESTS]));
     assert_false(is_readable(net_door_fd(door))); /* and the door is quiet */
     close(fds[7]);                                /* a place becomes free */
     until_noticed(start_ns);
-    assert_int_equal(net_door_refusals(door)->garbage, 1);
+    assert_int_equal(door->refusals.garbage, 1);
     assert_true(was_answered(fds[NET_GUESTS]) && !was_answered(fds[NET_GUESTS + 1]));
     assert_false(is_readable(net_door_fd(door)));
     fds[7] = dup(0);
@@ -127,9 +127,9 @@ static void even_credible_guests_cannot_block_the_door(void **state)
     const uint64_t grace_ns = net_door_deadline(door) - start_ns;
     assert_true(grace_ns > 0 && grace_ns < NET_GUEST_LIMIT_NS);
     test_settle(door, start_ns + grace_ns - 1);
-    assert_int_equal(net_door_refusals(door)->crowded, 0);
+    assert_int_equal(door->refusals.crowded, 0);
     test_settle(door, start_ns + grace_ns);
-    assert_int_equal(net_door_refusals(door)->crowded, NET_GUESTS);
+    assert_int_equal(door->refusals.crowded, NET_GUESTS);
     assert_true(was_answered(fds[2 * NET_GUESTS - 1]));
     /* all within the limits of time: a good caller too gets in after another second */
     net_link *a = test_call(&caller_id, &at);
@@ -153,7 +153,7 @@ static void keep_calling(int calls)
             _exit(1);
         while (net_link_progress(link, world_now_ns()) == NET_WAITS) {
         }
-        if (net_link_state(link) != NET_OPEN)
+        if (link->state != NET_OPEN)
             _exit(2);
         while (net_link_receive(link, &byte, 1) == 0)
             test_wait(net_link_fd(link), POLLIN, -1, 0);
@@ -181,7 +181,7 @@ static void no_caller_is_too_fast(void **state)
     int result;
     assert_int_equal(waitpid(child, &result, 0), child);
     assert_int_equal(result, 0);
-    assert_int_equal(test_sum(net_door_refusals(door)), 0);
+    assert_int_equal(test_sum(&door->refusals), 0);
 }
 
 static void a_flood_is_refused_and_counted(void **state)
@@ -205,10 +205,10 @@ static void a_flood_is_refused_and_counted(void **state)
         if (i % 100 == 0)
             assert_caller_gets_in();
     }
-    while (test_sum(net_door_refusals(door)) < FLOOD)
+    while (test_sum(&door->refusals) < FLOOD)
         until_noticed(start_ns);
-    assert_int_equal(test_sum(net_door_refusals(door)), FLOOD);
-    assert_int_equal(net_door_refusals(door)->wrong_key, FLOOD / 4);
+    assert_int_equal(test_sum(&door->refusals), FLOOD);
+    assert_int_equal(door->refusals.wrong_key, FLOOD / 4);
     assert_int_equal(net_door_deadline(door), UINT64_MAX);
     assert_false(is_readable(net_door_fd(door)));
 }

@@ -11,7 +11,7 @@
 static void every_altered_field_has_its_counter(void **state)
 {
     (void)state;
-    const net_refusals *r = net_door_refusals(door);
+    const door_refusals *r = &door->refusals;
     const struct {
         size_t byte;
         const uint64_t *counter;
@@ -48,7 +48,7 @@ static void a_caller_for_another_rank_is_refused(void **state)
     const int fd = test_stranger(&at);
     say(fd, said.hello, sizeof said.hello);
     until_noticed(start_ns);
-    assert_int_equal(net_door_refusals(door)->wrong_purpose, 1);
+    assert_int_equal(door->refusals.wrong_purpose, 1);
     assert_turned_away(fd);
 }
 
@@ -61,14 +61,14 @@ static void garbage_is_refused_at_once(void **state)
         const int fd = test_stranger(&at);
         say(fd, texts[i], strlen(texts[i]));
         until_noticed(start_ns);
-        assert_int_equal(net_door_refusals(door)->garbage, i + 1);
+        assert_int_equal(door->refusals.garbage, i + 1);
         assert_turned_away(fd);
     }
     static uint8_t megabyte[1 << 20];
     const int fd = test_stranger(&at);
     (void)!send(fd, megabyte, sizeof megabyte, MSG_DONTWAIT | MSG_NOSIGNAL);
     until_noticed(start_ns);
-    assert_int_equal(net_door_refusals(door)->garbage, 7);
+    assert_int_equal(door->refusals.garbage, 7);
     close(fd);
 }
 
@@ -86,7 +86,7 @@ static void who_leaves_early_is_counted_and_gone(void **state)
         until_noticed(start_ns);
         close(fd);
         until_noticed(start_ns);
-        assert_int_equal(net_door_refusals(door)->garbage, i + 1);
+        assert_int_equal(door->refusals.garbage, i + 1);
         assert_int_equal(net_door_deadline(door), UINT64_MAX); /* no guest is left */
     }
 }
@@ -121,8 +121,8 @@ static void a_recorded_hello_is_refused_without_a_word(void **state)
     assert_true(gets_in(&said));
     for (int i = 0; i < 3; i++)
         assert_false(gets_in(&said));
-    assert_int_equal(net_door_refusals(door)->repeated, 3);
-    assert_int_equal(test_sum(net_door_refusals(door)), 3);
+    assert_int_equal(door->refusals.repeated, 3);
+    assert_int_equal(test_sum(&door->refusals), 3);
     assert_true(gets_in(&other));
 }
 
@@ -131,13 +131,13 @@ static void admitted_links_of_no_use_are_counted(void **state)
     (void)state;
     net_link *a = test_call(&caller_id, &at), *b = test_meet(door, a);
     net_door_refuse(door, b);
-    assert_int_equal(net_door_refusals(door)->wrong_purpose, 1);
+    assert_int_equal(door->refusals.wrong_purpose, 1);
     char byte;
     ssize_t got;
     while ((got = net_link_receive(a, &byte, 1)) == 0)
         test_wait(net_link_fd(a), POLLIN, -1, 0);
     assert_int_equal(got, -1);
-    assert_int_equal(net_link_state(a), NET_BROKEN);
+    assert_int_equal(a->state, NET_BROKEN);
     net_link_close(a);
 }
 
@@ -153,12 +153,12 @@ static void silent_guests_go_at_their_deadline(void **state)
     until_noticed(start_ns + 5);
     assert_int_equal(net_door_deadline(door), start_ns + NET_GUEST_LIMIT_NS);
     test_settle(door, start_ns + NET_GUEST_LIMIT_NS - 1);
-    assert_int_equal(net_door_refusals(door)->slow, 0);
+    assert_int_equal(door->refusals.slow, 0);
     test_settle(door, start_ns + NET_GUEST_LIMIT_NS);
-    assert_int_equal(net_door_refusals(door)->slow, 1);
+    assert_int_equal(door->refusals.slow, 1);
     assert_int_equal(net_door_deadline(door), start_ns + 5 + NET_GUEST_LIMIT_NS);
     test_settle(door, start_ns + 5 + NET_GUEST_LIMIT_NS);
-    assert_int_equal(net_door_refusals(door)->slow, 2);
+    assert_int_equal(door->refusals.slow, 2);
     assert_turned_away(early);
     assert_turned_away(late);
 }
@@ -173,12 +173,12 @@ static void a_byte_a_second_is_too_slow(void **state)
     const int fd = test_stranger(&at);
     until_noticed(start_ns);
     for (uint64_t i = 0; i * second < NET_GUEST_LIMIT_NS; i++) {
-        assert_int_equal(net_door_refusals(door)->slow, 0);
+        assert_int_equal(door->refusals.slow, 0);
         say(fd, said.hello + i, 1);
         until_noticed(start_ns + i * second);
     }
     test_settle(door, start_ns + NET_GUEST_LIMIT_NS);
-    assert_int_equal(net_door_refusals(door)->slow, 1);
+    assert_int_equal(door->refusals.slow, 1);
     close(fd);
 }
 
@@ -193,7 +193,7 @@ static void who_never_finishes_is_too_slow(void **state)
     until_noticed(start_ns);
     assert_int_equal(recv(fd, said.answer, PROOF_ANSWER, MSG_WAITALL), PROOF_ANSWER);
     test_settle(door, start_ns + NET_GUEST_LIMIT_NS);
-    assert_int_equal(net_door_refusals(door)->slow, 1);
+    assert_int_equal(door->refusals.slow, 1);
     close(fd);
 }
 
@@ -232,7 +232,7 @@ static void a_guest_is_gone_while_a_child_holds_a_copy(void **state)
     assert_true(copy >= 0);
     say(fd, "garbage", 7);
     until_noticed(start_ns);
-    assert_int_equal(net_door_refusals(door)->garbage, 1);
+    assert_int_equal(door->refusals.garbage, 1);
     say(fd, "more", 4);
     assert_false(is_readable(net_door_fd(door)));
     assert_turned_away(fd);

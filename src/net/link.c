@@ -3,9 +3,9 @@
 #include "world/sockets.h"
 
 #include "net/address.h"
+#include "net/envelope.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sodium.h>
@@ -223,7 +223,7 @@ static proof_verdict start_sealing(net_link *link)
         return PROOF_GARBAGE;
     const bool protects = session.cipher != PROOF_PLAIN;
     if (protects)
-        link->seal = seal_make(&session, h->is_host);
+        link->seal = seal_make(&session, h->is_host, ENVELOPE_KEY_BYTES);
     sodium_memzero(&session, sizeof session);
     return link->seal != NULL || !protects ? PROOF_GOOD : PROOF_CROWDED;
 }
@@ -268,11 +268,6 @@ bool link_is_credible(const net_link *link)
 
 /* ---- What it is ------------------------------------------------------------------------------ */
 
-net_state net_link_state(const net_link *link)
-{
-    return link->state;
-}
-
 const char *net_link_why(const net_link *link)
 {
     return link->why;
@@ -312,19 +307,6 @@ bool net_link_peer(const net_link *link, net_address *address)
 {
     *address = link->peer;
     return true;
-}
-
-void net_link_set_buffers(net_link *link, size_t bytes)
-{
-    if (bytes == 0)
-        return;
-    const int size = bytes > INT_MAX ? INT_MAX : (int)bytes;
-    int now = 0;
-    socklen_t length = sizeof now;
-    world_setsockopt(link->fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
-    /* smaller than the window that was promised it would make the kernel drop what arrives */
-    if (world_getsockopt(link->fd, SOL_SOCKET, SO_RCVBUF, &now, &length) == 0 && now < size)
-        world_setsockopt(link->fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
 }
 
 /* ---- End ------------------------------------------------------------------------------------- */

@@ -2,7 +2,7 @@
  *
  * A link is a TCP connection whose two ends have proved to each other that they know the key of the
  * job, and for what (purpose) the connection is. Until then nothing else of it is read. Everything
- * after the proof travels in records that are authenticated, and with `encrypt` encrypted: what was
+ * after the proof travels in envelopes that are authenticated, and with `encrypt` encrypted: what was
  * altered, repeated, left out or put elsewhere on the way is never delivered, and breaks the link. A job
  * without a key (`insecure`) has neither.
  * The proof: the connecting side (caller) sends a fixed-size hello with its purpose, a random nonce
@@ -44,7 +44,6 @@ typedef struct net_address {
 rueda_status net_resolve(const char *text, uint16_t default_port, net_address *address);
 /* "1.2.3.4:5", "[fe80::1%2]:5"; the string lies in `buffer`. */
 const char *net_format(const net_address *address, char buffer[NET_TEXT]);
-bool net_address_equal(const net_address *a, const net_address *b); /* ports included */
 
 /* The address of an interface ("eth0") or of a network ("10.0.0.0/8", "fd00::/8"); several separated
  * by commas are tried in order. "0.0.0.0/0" and "::/0" leave out loopback and link-local addresses.
@@ -112,7 +111,6 @@ rueda_status net_link_call(const net_identity *me, const net_purpose *purpose,
                            const net_address *to, const net_address *from, uint64_t limit_ns,
                            net_link **link);
 net_state net_link_progress(net_link *link, uint64_t now_ns);
-net_state net_link_state(const net_link *link);
 /* Why it was refused or broke; static text or owned by the link. */
 const char *net_link_why(const net_link *link);
 
@@ -138,15 +136,11 @@ ssize_t net_link_send(net_link *link, const struct iovec *parts, int count);
  * readable: receive until 0 comes. */
 ssize_t net_link_receive(net_link *link, void *to, size_t bytes);
 /* Whether all that was sent has been acknowledged by the other host: closing loses nothing. Moves
- * sealed records that still wait in the link on. A broken link has nothing to wait for: true. */
+ * sealed envelopes that still wait in the link on. A broken link has nothing to wait for: true. */
 bool net_link_flushed(net_link *link);
 /* Whether the connection is over in both directions, as far as the system knows, which a link that nobody reads does
  * not tell otherwise. */
 bool net_link_is_reset(const net_link *link);
-
-/* Sizes of the socket's buffers from now on; 0: leaves the system's choice. The one for receiving only
- * grows. */
-void net_link_set_buffers(net_link *link, size_t bytes);
 
 /* Does not wait: ask net_link_flushed first where what was sent must arrive. NULL is allowed. */
 void net_link_close(net_link *link);
@@ -158,14 +152,6 @@ void net_link_forget(net_link *link);
 #define NET_GUESTS 64 /* connections whose proof is under way */
 #define NET_GUEST_LIMIT_NS                                                                         \
     UINT64_C(5000000000) /* a guest that has not proved itself by then goes */
-
-/* How many were refused and why, since the door was opened. garbage: also who left or broke off before
- * the proof was complete; wrong_purpose: another rank was meant, `encrypt` differs, or
- * net_door_refuse; repeated: what another connection has said already. */
-typedef struct net_refusals {
-    uint64_t wrong_key, wrong_job, wrong_generation, wrong_version, garbage, slow, crowded,
-        wrong_purpose, repeated;
-} net_refusals;
 
 typedef struct net_door net_door;
 
@@ -186,7 +172,6 @@ int net_door_fd(const net_door *door);
 uint64_t net_door_deadline(const net_door *door);
 /* The caller found an admitted link to be of no use (its purpose): closes it and counts it. */
 void net_door_refuse(net_door *door, net_link *link);
-const net_refusals *net_door_refusals(const net_door *door);
 /* Why it could not accept whoever came last (EMFILE, …); 0: it could. */
 int net_door_trouble(const net_door *door);
 /* Whether it had no memory for a caller that had proved itself, and so takes its link for open. */

@@ -26,7 +26,7 @@
 #define PROOF_HELLO (PROOF_PREFIX + 84 + PROOF_NONCE + PROOF_PUBLIC + PROOF_MAC)
 #define PROOF_ANSWER (PROOF_PREFIX + 4 + PROOF_NONCE + PROOF_PUBLIC + PROOF_MAC)
 
-/* Why a message is refused; the order is that of net_refusals. */
+/* Why a message is refused; the order is that of door_refusals. */
 typedef enum proof_verdict {
     PROOF_WRONG_KEY,
     PROOF_WRONG_JOB,

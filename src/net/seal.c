@@ -1,14 +1,14 @@
-/* seal.c: records between the caller's memory and the socket.
+/* seal.c: envelopes between the caller's memory and the socket.
  *
  * Out: what is only authenticated goes to the socket from where it lies; small parts are gathered first.
- * What the socket does not take of a record waits here, so that the caller's memory is free: one record at
- * most. In: a record is received where the caller wants it if it fits there, and handed over when its tag
+ * What the socket does not take of an envelope waits here, so that the caller's memory is free: one envelope at
+ * most. In: an envelope is received where the caller wants it if it fits there, and handed over when its tag
  * is right; one that has not come whole by the end of the call waits here.
  */
 #include "net/seal.h"
 #include "world/sockets.h"
 
-#include "net/record.h"
+#include "net/envelope.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -22,29 +22,29 @@ typedef struct range {
     size_t from, to;
 } range;
 
-/* The record that is arriving. One call to the system brings the rest of its content, its tag, and the
+/* The envelope that is arriving. One call to the system brings the rest of its content, its tag, and the
  * header of the next. */
 typedef struct arrival {
-    size_t bytes;   /* of content; 0: between two records, the next header is not complete */
+    size_t bytes;   /* of content; 0: between two envelopes, the next header is not complete */
     size_t content; /* how much of it has come */
     size_t edge;    /* how much of `around` has come */
-    uint8_t around[RECORD_TAG + RECORD_HEADER]; /* the tag, and the next header */
-    record_frame frame;
+    uint8_t around[ENVELOPE_TAG + ENVELOPE_HEADER]; /* the tag, and the next header */
+    envelope_frame frame;
 } arrival;
 
 /* What is kept out of core dumps. */
 typedef struct seal_keys {
-    record_direction out, in;
+    envelope_direction out, in;
 } seal_keys;
 
 struct seal {
     seal_keys *keys;
-    range waiting; /* of `outgoing`: what the socket did not take of a record */
+    range waiting; /* of `outgoing`: what the socket did not take of an envelope */
     range opened;  /* of `incoming`: genuine, not delivered */
     arrival now;
     bool broken; /* something was not genuine */
-    uint8_t outgoing[RECORD_BYTES];
-    uint8_t incoming[RECORD_PLAIN];
+    uint8_t outgoing[ENVELOPE_BYTES];
+    uint8_t incoming[ENVELOPE_PLAIN];
 };
 
 static size_t length(range r)
@@ -52,7 +52,7 @@ static size_t length(range r)
     return r.to - r.from;
 }
 
-seal *seal_make(const proof_session *session, bool is_host)
+seal *seal_make(const proof_session *session, bool is_host, uint64_t key_bytes)
 {
     const uint8_t *out = is_host ? session->to_caller : session->to_host;
     const uint8_t *in = is_host ? session->to_host : session->to_caller;
@@ -66,10 +66,11 @@ seal *seal_make(const proof_session *session, bool is_host)
         return NULL;
     }
     s->waiting = s->opened = (range){0, 0};
-    s->now = (arrival){.edge = RECORD_TAG}; /* as behind a record */
+    s->now = (arrival){.edge = ENVELOPE_TAG}; /* as behind an envelope */
     s->broken = false;
-    record_start(&s->keys->out, session->cipher, session->encrypts, out);
-    record_start(&s->keys->in, session->cipher, session->encrypts, in);
+    envelope_start(&s->keys->out, session->cipher, session->encrypts, out);
+    envelope_start(&s->keys->in, session->cipher, session->encrypts, in);
+    s->keys->out.key_bytes = s->keys->in.key_bytes = key_bytes;
     return s;
 }
 
@@ -79,11 +80,6 @@ void seal_free(seal *s)
         return;
     os_secret_free(s->keys, sizeof *s->keys);
     free(s);
-}
-
-void seal_limit_keys(seal *s, uint64_t key_bytes)
-{
-    s->keys->out.key_bytes = s->keys->in.key_bytes = key_bytes;
 }
 
 /* ---- Out ------------------------------------------------------------------------------------- */
@@ -134,24 +130,24 @@ static void skip_empty(cursor *c)
     }
 }
 
-/* The next bytes for one record: the caller's own memory where a part is large or the last, otherwise
+/* The next bytes for one envelope: the caller's own memory where a part is large or the last, otherwise
  * gathered in `room`, up to the next large part. */
 static const uint8_t *next_bytes(cursor *c, uint8_t *room, size_t *bytes)
 {
     const uint8_t *first = (const uint8_t *)c->part->iov_base + c->done;
     const size_t rest = c->part->iov_len - c->done;
     if (rest >= GATHER_BYTES || c->part + 1 == c->end) {
-        *bytes = rest < RECORD_PLAIN ? rest : RECORD_PLAIN;
+        *bytes = rest < ENVELOPE_PLAIN ? rest : ENVELOPE_PLAIN;
         c->done += *bytes;
         return first;
     }
     *bytes = 0;
-    for (; c->part < c->end && *bytes < RECORD_PLAIN; skip_empty(c)) {
+    for (; c->part < c->end && *bytes < ENVELOPE_PLAIN; skip_empty(c)) {
         size_t piece = c->part->iov_len - c->done;
         if (piece >= GATHER_BYTES)
             break;
-        if (piece > RECORD_PLAIN - *bytes)
-            piece = RECORD_PLAIN - *bytes;
+        if (piece > ENVELOPE_PLAIN - *bytes)
+            piece = ENVELOPE_PLAIN - *bytes;
         memcpy(room + *bytes, (const uint8_t *)c->part->iov_base + c->done, piece);
         c->done += piece;
         *bytes += piece;
@@ -159,17 +155,17 @@ static const uint8_t *next_bytes(cursor *c, uint8_t *room, size_t *bytes)
     return room;
 }
 
-/* Lays what the socket did not take of a record into `outgoing`, at its place there. */
-static void keep_rest(seal *s, const record_frame *frame, const uint8_t *content, size_t bytes,
+/* Lays what the socket did not take of an envelope into `outgoing`, at its place there. */
+static void keep_rest(seal *s, const envelope_frame *frame, const uint8_t *content, size_t bytes,
                       size_t sent)
 {
-    uint8_t *own = s->outgoing + RECORD_HEADER;
-    const size_t skip = sent > RECORD_HEADER ? sent - RECORD_HEADER : 0;
+    uint8_t *own = s->outgoing + ENVELOPE_HEADER;
+    const size_t skip = sent > ENVELOPE_HEADER ? sent - ENVELOPE_HEADER : 0;
     if (content != own && skip < bytes)
         memcpy(own + skip, content + skip, bytes - skip);
-    memcpy(s->outgoing, frame->header, RECORD_HEADER);
-    memcpy(own + bytes, frame->tag, RECORD_TAG);
-    s->waiting = (range){sent, RECORD_HEADER + bytes + RECORD_TAG};
+    memcpy(s->outgoing, frame->header, ENVELOPE_HEADER);
+    memcpy(own + bytes, frame->tag, ENVELOPE_TAG);
+    s->waiting = (range){sent, ENVELOPE_HEADER + bytes + ENVELOPE_TAG};
 }
 
 ssize_t seal_send(seal *s, int fd, const struct iovec *parts, int count)
@@ -180,17 +176,17 @@ ssize_t seal_send(seal *s, int fd, const struct iovec *parts, int count)
         return -1;
     for (skip_empty(&c); c.part < c.end && !seal_waits(s);) {
         size_t bytes;
-        record_frame frame;
-        uint8_t *room = s->outgoing + RECORD_HEADER;
+        envelope_frame frame;
+        uint8_t *room = s->outgoing + ENVELOPE_HEADER;
         const uint8_t *plain = next_bytes(&c, room, &bytes);
-        const uint8_t *content = record_seal(&s->keys->out, plain, bytes, room, &frame);
-        struct iovec record[3] = {
-            {frame.header, RECORD_HEADER}, {(void *)content, bytes}, {frame.tag, RECORD_TAG}};
+        const uint8_t *content = envelope_seal(&s->keys->out, plain, bytes, room, &frame);
+        struct iovec envelope[3] = {
+            {frame.header, ENVELOPE_HEADER}, {(void *)content, bytes}, {frame.tag, ENVELOPE_TAG}};
         skip_empty(&c);
-        const ssize_t sent = give(fd, record, 3, c.part < c.end ? MSG_MORE : 0);
+        const ssize_t sent = give(fd, envelope, 3, c.part < c.end ? MSG_MORE : 0);
         if (sent < 0)
             return -1;
-        if ((size_t)sent < RECORD_HEADER + bytes + RECORD_TAG)
+        if ((size_t)sent < ENVELOPE_HEADER + bytes + ENVELOPE_TAG)
             keep_rest(s, &frame, content, bytes, (size_t)sent);
         taken += bytes;
     }
@@ -199,7 +195,7 @@ ssize_t seal_send(seal *s, int fd, const struct iovec *parts, int count)
 
 /* ---- In -------------------------------------------------------------------------------------- */
 
-/* More of the record, its content to `to`: 1 if something came, 0 if not now or never (*ended), -1 with
+/* More of the envelope, its content to `to`: 1 if something came, 0 if not now or never (*ended), -1 with
  * errno. */
 static int fetch(arrival *a, int fd, uint8_t *to, bool *ended)
 {
@@ -235,14 +231,14 @@ static size_t deliver_opened(seal *s, uint8_t *to, size_t room)
     return bytes;
 }
 
-/* The record has come whole, its content to `at`: it is delivered, as far as there is room, if it is
+/* The envelope has come whole, its content to `at`: it is delivered, as far as there is room, if it is
  * genuine. */
-static int open_record(seal *s, uint8_t *at, uint8_t *to, size_t room, size_t *delivered)
+static int open_envelope(seal *s, uint8_t *at, uint8_t *to, size_t room, size_t *delivered)
 {
     arrival *a = &s->now;
     const size_t bytes = a->bytes;
-    memcpy(a->frame.tag, a->around, RECORD_TAG);
-    if (!record_open(&s->keys->in, &a->frame, at))
+    memcpy(a->frame.tag, a->around, ENVELOPE_TAG);
+    if (!envelope_open(&s->keys->in, &a->frame, at))
         return break_off(s);
     a->bytes = a->content = 0;
     *delivered = bytes;
@@ -253,26 +249,26 @@ static int open_record(seal *s, uint8_t *at, uint8_t *to, size_t room, size_t *d
     return 1;
 }
 
-/* One step: a header, or as much of a record as has come. A record that has no room behind others is left
+/* One step: a header, or as much of an envelope as has come. An envelope that has no room behind others is left
  * for the next call, which may bring more room. 1: there may be more, 0: not now, -1 with errno. */
 static int advance(seal *s, int fd, uint8_t *to, size_t room, bool behind, size_t *delivered,
                    bool *ended)
 {
     arrival *a = &s->now;
     if (a->bytes == 0 && a->edge == sizeof a->around) {
-        memcpy(a->frame.header, a->around + RECORD_TAG, RECORD_HEADER);
-        a->bytes = record_length(a->frame.header);
+        memcpy(a->frame.header, a->around + ENVELOPE_TAG, ENVELOPE_HEADER);
+        a->bytes = envelope_length(a->frame.header);
         a->edge = 0;
     }
     if (a->bytes == 0 && a->edge == 0)
-        return break_off(s); /* no record has such a length */
+        return break_off(s); /* no envelope has such a length */
     const bool begins = a->bytes > 0 && a->content == 0 && a->edge == 0;
     if (begins && behind && a->bytes > room)
         return 0;
     uint8_t *at = begins && a->bytes <= room ? to : s->incoming;
     const int result = fetch(a, fd, at, ended);
-    if (a->bytes > 0 && a->content == a->bytes && a->edge >= RECORD_TAG)
-        return open_record(s, at, to, room, delivered);
+    if (a->bytes > 0 && a->content == a->bytes && a->edge >= ENVELOPE_TAG)
+        return open_envelope(s, at, to, room, delivered);
     if (at == to)
         memcpy(s->incoming, to, a->content); /* the next call may want it elsewhere */
     return result;

@@ -1,4 +1,4 @@
-/* seal.h: a stream of records over a socket, both ways: authenticated, and encrypted where it is wanted. */
+/* seal.h: a stream of envelopes over a socket, both ways: authenticated, and encrypted where it is wanted. */
 #ifndef RUEDA_NET_SEAL_H
 #define RUEDA_NET_SEAL_H
 
@@ -6,12 +6,9 @@
 
 typedef struct seal seal;
 
-/* NULL: out of memory. */
-seal *seal_make(const proof_session *session, bool is_host);
+/* After `key_bytes` each way comes the next key; both ends say the same. NULL: out of memory. */
+seal *seal_make(const proof_session *session, bool is_host, uint64_t key_bytes);
 void seal_free(seal *s); /* wipes; NULL is allowed */
-
-/* For tests: the next key comes after so many bytes (RECORD_KEY_BYTES). Both ends alike. */
-void seal_limit_keys(seal *s, uint64_t key_bytes);
 
 /* Like net_link_send and net_link_receive, but -1 comes with errno; a receive that finds the end gives
  * 0 for "none now" and sets *ended. EBADMSG: what arrived is not genuine. */

@@ -1,14 +1,14 @@
-/* seal_test.c: a stream of records between two ends, with somebody on the line who changes what passes;
+/* seal_test.c: a stream of envelopes between two ends, with somebody on the line who changes what passes;
  * authenticated and encrypted, with both ciphers. */
 #include "base/dump_testing.h"
-#include "net/record.h"
+#include "net/envelope.h"
 #include "net/testing.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#define SMALL ((size_t)100) /* bytes in a record of most tests */
-#define SMALL_RECORD (RECORD_HEADER + SMALL + RECORD_TAG)
+#define SMALL ((size_t)100) /* bytes in an envelope of most tests */
+#define SMALL_ENVELOPE (ENVELOPE_HEADER + SMALL + ENVELOPE_TAG)
 
 /* `near` seals what `far` opens; between their sockets sits the test. */
 typedef struct line {
@@ -21,17 +21,22 @@ typedef struct line {
 static proof_cipher cipher;
 static bool encrypts;
 
-static line make_line(void)
+static line make_line_with_keys(uint64_t key_bytes)
 {
     const proof_session session = {
         .cipher = cipher, .encrypts = encrypts, .to_host = {1}, .to_caller = {2}};
     line l;
-    l.near = seal_make(&session, false);
-    l.far = seal_make(&session, true);
+    l.near = seal_make(&session, false, key_bytes);
+    l.far = seal_make(&session, true, key_bytes);
     assert_true(l.near != NULL && l.far != NULL);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, l.out), 0);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, l.in), 0);
     return l;
+}
+
+static line make_line(void)
+{
+    return make_line_with_keys(ENVELOPE_KEY_BYTES);
 }
 
 static void close_line(line *l)
@@ -56,18 +61,19 @@ static void pass(line *l, const uint8_t *bytes, size_t count)
     assert_int_equal(write(l->in[0], bytes, count), count);
 }
 
-/* `records` sealed records of SMALL bytes; record i is full of the letter 'a' + i. */
-static void seal_letters(line *l, int records, uint8_t *sealed)
+/* `envelopes` sealed envelopes of SMALL bytes; envelope i is full of the letter 'a' + i. */
+static void seal_letters(line *l, int envelopes, uint8_t *sealed)
 {
     uint8_t plain[SMALL];
-    for (int i = 0; i < records; i++) {
+    for (int i = 0; i < envelopes; i++) {
         memset(plain, 'a' + i, sizeof plain);
         send_text(l, plain, sizeof plain);
-        assert_int_equal(read(l->out[1], sealed + i * SMALL_RECORD, SMALL_RECORD), SMALL_RECORD);
+        assert_int_equal(read(l->out[1], sealed + i * SMALL_ENVELOPE, SMALL_ENVELOPE),
+                         SMALL_ENVELOPE);
     }
 }
 
-/* `genuine` records come out, then it fails for good. */
+/* `genuine` envelopes come out, then it fails for good. */
 static void assert_breaks_after(line *l, int genuine)
 {
     uint8_t got[1000];
@@ -87,16 +93,16 @@ static void assert_breaks_after(line *l, int genuine)
 static void altered_bytes_break_the_stream(void **state)
 {
     (void)state;
-    for (size_t at = 0; at < 2 * SMALL_RECORD; at++) {
+    for (size_t at = 0; at < 2 * SMALL_ENVELOPE; at++) {
         /* a greater length in the header is only found out when that much has come */
-        if (at % SMALL_RECORD < 2)
+        if (at % SMALL_ENVELOPE < 2)
             continue;
         line l = make_line();
-        uint8_t sealed[3 * SMALL_RECORD];
+        uint8_t sealed[3 * SMALL_ENVELOPE];
         seal_letters(&l, 3, sealed);
         sealed[at] ^= 0x80;
         pass(&l, sealed, sizeof sealed);
-        assert_breaks_after(&l, (int)(at / SMALL_RECORD));
+        assert_breaks_after(&l, (int)(at / SMALL_ENVELOPE));
         close_line(&l);
     }
 }
@@ -108,7 +114,7 @@ static void altered_lengths_break_the_stream(void **state)
         {0, 0, 0}, {SMALL - 1, 0, 0}, {SMALL + 1, 0, 0}, {1, 0, 0}, {1, 0, 1}};
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
         line l = make_line();
-        uint8_t sealed[2 * SMALL_RECORD];
+        uint8_t sealed[2 * SMALL_ENVELOPE];
         seal_letters(&l, 2, sealed);
         memcpy(sealed, lengths[i], 3);
         pass(&l, sealed, sizeof sealed);
@@ -117,7 +123,7 @@ static void altered_lengths_break_the_stream(void **state)
     }
 }
 
-static void records_out_of_order_break_the_stream(void **state)
+static void envelopes_out_of_order_break_the_stream(void **state)
 {
     (void)state;
     static const struct {
@@ -126,20 +132,20 @@ static void records_out_of_order_break_the_stream(void **state)
                  {{0, 1, 3, 3}, 2}, {{0, 1, 2, 2}, 3}, {{3, 2, 1, 0}, 0}};
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         line l = make_line();
-        uint8_t sealed[4 * SMALL_RECORD];
+        uint8_t sealed[4 * SMALL_ENVELOPE];
         seal_letters(&l, 4, sealed);
         for (int r = 0; r < 4; r++)
-            pass(&l, sealed + table[i].order[r] * SMALL_RECORD, SMALL_RECORD);
+            pass(&l, sealed + table[i].order[r] * SMALL_ENVELOPE, SMALL_ENVELOPE);
         assert_breaks_after(&l, table[i].genuine);
         close_line(&l);
     }
 }
 
-static void own_records_sent_back_break_the_stream(void **state)
+static void own_envelopes_sent_back_break_the_stream(void **state)
 {
     (void)state;
     line l = make_line();
-    uint8_t sealed[SMALL_RECORD], got[SMALL];
+    uint8_t sealed[SMALL_ENVELOPE], got[SMALL];
     bool ended;
     seal_letters(&l, 1, sealed);
     assert_int_equal(write(l.out[1], sealed, sizeof sealed), sizeof sealed);
@@ -148,12 +154,12 @@ static void own_records_sent_back_break_the_stream(void **state)
     close_line(&l);
 }
 
-static void a_cut_record_is_never_delivered(void **state)
+static void a_cut_envelope_is_never_delivered(void **state)
 {
     (void)state;
-    for (size_t bytes = 0; bytes < SMALL_RECORD; bytes++) {
+    for (size_t bytes = 0; bytes < SMALL_ENVELOPE; bytes++) {
         line l = make_line();
-        uint8_t sealed[SMALL_RECORD], got[SMALL];
+        uint8_t sealed[SMALL_ENVELOPE], got[SMALL];
         bool ended = true;
         seal_letters(&l, 1, sealed);
         pass(&l, sealed, bytes);
@@ -171,7 +177,7 @@ static void bytes_arrive_in_pieces(void **state)
 {
     (void)state;
     line l = make_line();
-    uint8_t sealed[5 * SMALL_RECORD], got[5 * SMALL];
+    uint8_t sealed[5 * SMALL_ENVELOPE], got[5 * SMALL];
     seal_letters(&l, 5, sealed);
     size_t passed = 0, done = 0;
     for (size_t step = 1; done < sizeof got; step = step % 61 + 7) {
@@ -193,21 +199,21 @@ static void bytes_arrive_in_pieces(void **state)
 static void parts_are_gathered(void **state)
 {
     (void)state;
-    static uint8_t plain[3 * RECORD_PLAIN], got[3 * RECORD_PLAIN], sealed[4 * RECORD_BYTES];
+    static uint8_t plain[3 * ENVELOPE_PLAIN], got[3 * ENVELOPE_PLAIN], sealed[4 * ENVELOPE_BYTES];
     for (size_t i = 0; i < sizeof plain; i++)
         plain[i] = (uint8_t)(i * 13 + i / 251);
-    /* cuts around the borders of records, with empty parts between */
+    /* cuts around the borders of envelopes, with empty parts between */
     static const size_t cuts[] = {0,
                                   0,
                                   1,
                                   33,
                                   33,
-                                  RECORD_PLAIN - 1,
-                                  RECORD_PLAIN,
-                                  RECORD_PLAIN,
-                                  2 * RECORD_PLAIN + 5,
-                                  3 * RECORD_PLAIN,
-                                  3 * RECORD_PLAIN};
+                                  ENVELOPE_PLAIN - 1,
+                                  ENVELOPE_PLAIN,
+                                  ENVELOPE_PLAIN,
+                                  2 * ENVELOPE_PLAIN + 5,
+                                  3 * ENVELOPE_PLAIN,
+                                  3 * ENVELOPE_PLAIN};
     struct iovec parts[10];
     for (int i = 0; i < 10; i++)
         parts[i] = (struct iovec){plain + cuts[i], cuts[i + 1] - cuts[i]};
@@ -252,7 +258,7 @@ static void nothing_is_sent_for_nothing(void **state)
     close_line(&l);
 }
 
-static void one_record_waits_at_most(void **state)
+static void one_envelope_waits_at_most(void **state)
 {
     (void)state;
     line l = make_line();
@@ -268,14 +274,12 @@ static void one_record_waits_at_most(void **state)
     close_line(&l);
 }
 
-/* Keys change on the way, at other places than records of the caller end. */
+/* Keys change on the way, at other places than envelopes of the caller end. */
 static void streams_outlive_their_keys(void **state)
 {
     (void)state;
     static uint8_t plain[300 * 1000], got[sizeof plain], sealed[2 * sizeof plain];
-    line l = make_line();
-    seal_limit_keys(l.near, 5000);
-    seal_limit_keys(l.far, 5000);
+    line l = make_line_with_keys(5000);
     for (size_t i = 0; i < sizeof plain; i++)
         plain[i] = (uint8_t)(i * 17 + i / 253);
     for (size_t done = 0, bytes; done < sizeof plain; done += bytes) {
@@ -294,22 +298,22 @@ static void streams_outlive_their_keys(void **state)
     close_line(&l);
 }
 
-/* Of a record that is not genuine the caller gets nothing, also if it was received to its own memory. */
-static void a_large_record_is_delivered_whole_or_not_at_all(void **state)
+/* Of an envelope that is not genuine the caller gets nothing, also if it was received to its own memory. */
+static void a_large_envelope_is_delivered_whole_or_not_at_all(void **state)
 {
     (void)state;
-    static uint8_t plain[RECORD_PLAIN], got[2 * RECORD_PLAIN], sealed[RECORD_BYTES];
+    static uint8_t plain[ENVELOPE_PLAIN], got[2 * ENVELOPE_PLAIN], sealed[ENVELOPE_BYTES];
     for (int altered = 0; altered < 2; altered++) {
         line l = make_line();
         bool ended;
         memset(plain, 5, sizeof plain);
         send_text(&l, plain, sizeof plain);
         assert_int_equal(read(l.out[1], sealed, sizeof sealed), sizeof sealed);
-        sealed[RECORD_HEADER + 40000] ^= (uint8_t)altered;
+        sealed[ENVELOPE_HEADER + 40000] ^= (uint8_t)altered;
         pass(&l, sealed, 50000);
         assert_int_equal(seal_receive(l.far, l.in[1], got, sizeof got, &ended), 0);
         pass(&l, sealed + 50000, sizeof sealed - 50000);
-        /* elsewhere than before, and with less room than the record needs */
+        /* elsewhere than before, and with less room than the envelope needs */
         const ssize_t first = seal_receive(l.far, l.in[1], got + 7, 1000, &ended);
         assert_int_equal(first, altered ? -1 : 1000);
         assert_int_equal(seal_receive(l.far, l.in[1], got + 1007, sizeof plain, &ended),
@@ -330,7 +334,7 @@ static void core_dumps_leave_keys_out(void **state)
     randombytes_buf(session->to_host, NET_KEY_BYTES);
     for (int i = 0; i < NET_KEY_BYTES; i++)
         masked[i] = session->to_host[i] ^ DUMP_MASK;
-    seal *s = seal_make(session, false);
+    seal *s = seal_make(session, false, ENVELOPE_KEY_BYTES);
     assert_non_null(s);
     assert_false(dump_has(masked, sizeof masked));
     seal_free(s);
@@ -343,15 +347,15 @@ static int run_all(void)
         cmocka_unit_test(core_dumps_leave_keys_out),
         cmocka_unit_test(altered_bytes_break_the_stream),
         cmocka_unit_test(altered_lengths_break_the_stream),
-        cmocka_unit_test(records_out_of_order_break_the_stream),
-        cmocka_unit_test(own_records_sent_back_break_the_stream),
-        cmocka_unit_test(a_cut_record_is_never_delivered),
+        cmocka_unit_test(envelopes_out_of_order_break_the_stream),
+        cmocka_unit_test(own_envelopes_sent_back_break_the_stream),
+        cmocka_unit_test(a_cut_envelope_is_never_delivered),
         cmocka_unit_test(bytes_arrive_in_pieces),
         cmocka_unit_test(parts_are_gathered),
         cmocka_unit_test(nothing_is_sent_for_nothing),
-        cmocka_unit_test(one_record_waits_at_most),
+        cmocka_unit_test(one_envelope_waits_at_most),
         cmocka_unit_test(streams_outlive_their_keys),
-        cmocka_unit_test(a_large_record_is_delivered_whole_or_not_at_all),
+        cmocka_unit_test(a_large_envelope_is_delivered_whole_or_not_at_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -78,7 +78,7 @@ void link_push(net_link *link)
 
 static ssize_t receive_sealed(net_link *link, void *to, size_t bytes, bool *ended)
 {
-    link_push(link); /* who only receives must not keep the last record that was sent waiting */
+    link_push(link); /* who only receives must not keep the last envelope that was sent waiting */
     return seal_receive(link->seal, link->fd, to, bytes, ended);
 }
 

@@ -45,7 +45,7 @@ static pair open_pair(const way *w)
         handshake_call(p.a->shake, &caller, &purpose, false);
     p.b = test_meet(door, p.a);
     assert_non_null(p.b);
-    assert_int_equal(net_link_state(p.a), NET_OPEN);
+    assert_int_equal(p.a->state, NET_OPEN);
     net_door_close(door);
     return p;
 }
@@ -160,8 +160,8 @@ TEST_WITH_ALL_WAYS(megabytes_travel_both_ways, exchange_megabytes)
 
 static void exchange_through_small_buffers(pair *p)
 {
-    net_link_set_buffers(p->a, 4096);
-    net_link_set_buffers(p->b, 4096);
+    test_set_buffer(p->a, 4096);
+    test_set_buffer(p->b, 4096);
     exchange(p, EXCHANGE_BYTES / 16, 100);
     exchange(p, 100, EXCHANGE_BYTES / 16);
 }
@@ -224,7 +224,7 @@ static void drain(pair *p, uint64_t bytes)
 
 static void fill_and_drain(pair *p)
 {
-    net_link_set_buffers(p->a, 20000);
+    test_set_buffer(p->a, 20000);
     const uint64_t bytes = fill(p);
     assert_true(bytes > 0);
     assert_false(net_link_flushed(p->a));
@@ -256,7 +256,7 @@ static void assert_last_words(net_link *link, const char *text, const char *why)
             test_wait(net_link_fd(link), POLLIN, -1, 0);
     }
     assert_string_equal(got, text);
-    assert_int_equal(net_link_state(link), NET_BROKEN);
+    assert_int_equal(link->state, NET_BROKEN);
     if (strstr(net_link_why(link), why) == NULL)
         fail_msg("why: %s", net_link_why(link));
     assert_int_equal(net_link_receive(link, got, 1), -1);
@@ -325,7 +325,7 @@ static void send_into_a_reset(pair *p)
     reset(p->b);
     while (net_link_send(p->a, &(struct iovec){"x", 1}, 1) >= 0)
         test_wait(net_link_fd(p->a), POLLIN, -1, 0);
-    assert_int_equal(net_link_state(p->a), NET_BROKEN);
+    assert_int_equal(p->a->state, NET_BROKEN);
     char why[LINK_WHY];
     snprintf(why, sizeof why, "%s", net_link_why(p->a));
     assert_last_words(p->a, "goodbye", why); /* the first reason stays */

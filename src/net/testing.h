@@ -4,7 +4,7 @@
 #define RUEDA_NET_TESTING_H
 
 #include "net/address.h"
-#include "net/link.h"
+#include "net/door.h"
 
 #include <poll.h>
 #include <setjmp.h>
@@ -58,6 +58,12 @@ static inline net_address test_loopback(uint8_t family)
     return (net_address){.family = 6, .ip = {[15] = 1}};
 }
 
+static inline bool test_same_address(const net_address *a, const net_address *b)
+{
+    return a->family == b->family && a->port == b->port && a->scope == b->scope &&
+           memcmp(a->ip, b->ip, a->family == 4 ? 4 : 16) == 0;
+}
+
 /* False: this machine has no such loopback address. */
 static inline bool test_has_family(uint8_t family)
 {
@@ -91,6 +97,12 @@ static inline void test_wait(int a, short a_events, int b, short b_events)
 {
     struct pollfd both[2] = {{.fd = a, .events = a_events}, {.fd = b, .events = b_events}};
     poll(both, 2, 100);
+}
+
+/* A small buffer for sending. */
+static inline void test_set_buffer(const net_link *link, int bytes)
+{
+    assert_int_equal(setsockopt(link->fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes), 0);
 }
 
 /* Until the other host has acknowledged all; nothing tells when, so it is asked again and again. */
@@ -150,7 +162,7 @@ static inline void test_settle(net_door *door, uint64_t now_ns)
     while (poll(&ready, 1, 0) > 0);
 }
 
-static inline uint64_t test_sum(const net_refusals *r)
+static inline uint64_t test_sum(const door_refusals *r)
 {
     return r->wrong_key + r->wrong_job + r->wrong_generation + r->wrong_version + r->garbage +
            r->slow + r->crowded + r->wrong_purpose + r->repeated;

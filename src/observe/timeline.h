@@ -5,7 +5,7 @@
  * counted, and the count is told in the file and in the log.
  * Events have Horovod's names. A tensor is a process of the trace, a rank is a thread in it. Times are
  * microseconds of the host's monotonic clock, plus the rank's offset to the clock of rank 0.
- * Invariant: a note says all of a stage, its beginning and its end: whenever a timeline starts or
+ * Invariant: a note says all of an activity, its beginning and its end: whenever a timeline starts or
  * stops, and whichever notes are dropped, beginnings and ends stay paired.
  */
 #ifndef RUEDA_OBSERVE_TIMELINE_H

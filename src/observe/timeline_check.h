@@ -3,163 +3,54 @@
 #ifndef RUEDA_OBSERVE_TIMELINE_CHECK_H
 #define RUEDA_OBSERVE_TIMELINE_CHECK_H
 
-#include <ctype.h>
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK_NAME_MAX 2048
-#define CHECK_DEPTH_MAX 16
-
-/* ---- JSON ------------------------------------------------------------------------------------ */
-
-static const char *json_skip(const char *at)
-{
-    return at + strspn(at, " \t\r\n");
-}
-
-/* Each returns what follows the thing at `at`, or NULL if it is none. */
-static const char *json_string(const char *at)
-{
-    if (*at++ != '"')
-        return NULL;
-    for (; *at != '"'; at++) {
-        if ((unsigned char)*at < ' ')
-            return NULL;
-        if (*at != '\\')
-            continue;
-        at++;
-        if (*at == 'u') {
-            for (int i = 0; i < 4; i++) {
-                if (!isxdigit((unsigned char)*++at))
-                    return NULL;
-            }
-        } else if (*at == '\0' || strchr("\"\\/bfnrt", *at) == NULL) {
-            return NULL;
-        }
-    }
-    return at + 1;
-}
-
-static const char *json_number(const char *at)
-{
-    at += *at == '-';
-    const size_t whole = strspn(at, "0123456789");
-    if (whole == 0 || (whole > 1 && *at == '0'))
-        return NULL;
-    at += whole;
-    if (*at == '.') {
-        const size_t part = strspn(at + 1, "0123456789");
-        if (part == 0)
-            return NULL;
-        at += 1 + part;
-    }
-    return at;
-}
-
-static const char *json_value(const char *at, int depth);
-
-/* The inside of an object or an array. */
-static const char *json_list(const char *at, char closing, int depth)
-{
-    at = json_skip(at);
-    if (*at == closing)
-        return at + 1;
-    for (;;) {
-        if (closing == '}') {
-            at = json_string(json_skip(at));
-            at = at == NULL ? NULL : json_skip(at);
-            if (at == NULL || *at++ != ':')
-                return NULL;
-        }
-        at = json_value(json_skip(at), depth + 1);
-        if (at == NULL)
-            return NULL;
-        at = json_skip(at);
-        if (*at == closing)
-            return at + 1;
-        if (*at++ != ',')
-            return NULL;
-    }
-}
-
-static const char *json_value(const char *at, int depth)
-{
-    if (depth > CHECK_DEPTH_MAX)
-        return NULL;
-    switch (*at) {
-    case '{':
-        return json_list(at + 1, '}', depth);
-    case '[':
-        return json_list(at + 1, ']', depth);
-    case '"':
-        return json_string(at);
-    case 't':
-        return strncmp(at, "true", 4) == 0 ? at + 4 : NULL;
-    case 'f':
-        return strncmp(at, "false", 5) == 0 ? at + 5 : NULL;
-    case 'n':
-        return strncmp(at, "null", 4) == 0 ? at + 4 : NULL;
-    default:
-        return json_number(at);
-    }
-}
-
-/* Whether the text is one whole JSON array. */
-static inline bool check_is_array(const char *text)
-{
-    text = json_skip(text);
-    const char *end = *text == '[' ? json_value(text, 0) : NULL;
-    return end != NULL && *json_skip(end) == '\0';
-}
-
-/* ---- Events ---------------------------------------------------------------------------------- */
-
 typedef struct check_event {
     unsigned pid;
-    int tid;   /* -1: none */
-    char ph;   /* */
-    double ts; /* -1: none */
-    char *name;
-    const char *line; /* the whole event, in the text */
-    size_t length;
+    int tid;          /* -1: none */
+    char ph;          /* what kind of event */
+    double ts;        /* -1: none */
+    const char *name; /* "": none */
+    const json_t *args;
 } check_event;
 
 typedef struct check_timeline {
     char *text;
+    json_t *array;
     check_event *events;
     size_t count;
 } check_timeline;
 
-static const char *check_field(const char *line, size_t length, const char *key)
+/* Whether the text is one whole JSON array. */
+static inline bool check_is_array(const char *text)
 {
-    const char *found = memmem(line, length, key, strlen(key));
-    return found == NULL ? NULL : found + strlen(key);
+    json_t *array = json_loads(text, 0, NULL);
+    const bool is_array = json_is_array(array);
+    json_decref(array);
+    return is_array;
 }
 
-static check_event check_parse_event(const char *line, size_t length)
+static inline check_event check_read_event(const json_t *event)
 {
-    const char *pid = check_field(line, length, "\"pid\": "),
-               *tid = check_field(line, length, "\"tid\": "),
-               *ph = check_field(line, length, "\"ph\": \""),
-               *ts = check_field(line, length, "\"ts\": "),
-               *name = check_field(line, length, "\"name\": \"");
-    check_event e = {.pid = pid == NULL ? 0 : (unsigned)strtoul(pid, NULL, 10),
-                     .tid = tid == NULL ? -1 : atoi(tid),
-                     .ph = ph == NULL ? '?' : *ph,
-                     .ts = ts == NULL ? -1 : strtod(ts, NULL),
-                     .line = line,
-                     .length = length};
-    e.name = name == NULL ? strdup("") : strndup(name, (size_t)(json_string(name - 1) - 1 - name));
-    return e;
+    const json_t *tid = json_object_get(event, "tid"), *ts = json_object_get(event, "ts");
+    const char *ph = json_string_value(json_object_get(event, "ph"));
+    const char *name = json_string_value(json_object_get(event, "name"));
+    return (check_event){.pid = (unsigned)json_integer_value(json_object_get(event, "pid")),
+                         .tid = tid == NULL ? -1 : (int)json_integer_value(tid),
+                         .ph = ph == NULL ? '?' : *ph,
+                         .ts = ts == NULL ? -1 : json_number_value(ts),
+                         .name = name == NULL ? "" : name,
+                         .args = json_object_get(event, "args")};
 }
 
 static inline void check_free(check_timeline *t)
 {
-    for (size_t i = 0; i < t->count; i++)
-        free(t->events[i].name);
     free(t->events);
+    json_decref(t->array);
     free(t->text);
     *t = (check_timeline){0};
 }
@@ -186,23 +77,14 @@ static inline char *check_read(const char *path)
 static inline bool check_parse(check_timeline *t, char *text)
 {
     *t = (check_timeline){.text = text};
-    if (text == NULL || !check_is_array(text))
+    t->array = text == NULL ? NULL : json_loads(text, 0, NULL);
+    if (!json_is_array(t->array))
         return false;
-    const char *at = json_skip(text) + 1;
-    for (size_t room = 0;;) {
-        at = json_skip(at);
-        if (*at == ']')
-            return true;
-        if (*at == ',') {
-            at++;
-            continue;
-        }
-        const char *end = json_value(at, 0);
-        if (t->count == room)
-            t->events = realloc(t->events, (room = room == 0 ? 64 : 2 * room) * sizeof *t->events);
-        t->events[t->count++] = check_parse_event(at, (size_t)(end - at));
-        at = end;
-    }
+    t->count = json_array_size(t->array);
+    t->events = calloc(t->count + 1, sizeof *t->events);
+    for (size_t i = 0; i < t->count; i++)
+        t->events[i] = check_read_event(json_array_get(t->array, i));
+    return true;
 }
 
 /* Every E ends the B before it on the same row, and times on a row do not go back. Returns what is wrong,
@@ -256,12 +138,10 @@ static inline size_t check_count(const check_timeline *t, char ph, const char *n
 /* The number of the tensor of this name; 0: there is none. */
 static inline unsigned check_pid(const check_timeline *t, const char *tensor)
 {
-    char args[CHECK_NAME_MAX];
-    snprintf(args, sizeof args, "\"args\": {\"name\": \"%s\"}", tensor);
     for (size_t i = 0; i < t->count; i++) {
         const check_event *e = &t->events[i];
-        if (e->ph == 'M' && strcmp(e->name, "process_name") == 0 &&
-            check_field(e->line, e->length, args) != NULL)
+        const char *name = json_string_value(json_object_get(e->args, "name"));
+        if (strcmp(e->name, "process_name") == 0 && name != NULL && strcmp(name, tensor) == 0)
             return e->pid;
     }
     return 0;

@@ -131,6 +131,7 @@ static void a_tensor_has_the_events_of_horovod(void **state)
     check_timeline parsed = parse(&t);
     assert_int_equal(parsed.count, sizeof expected / sizeof expected[0]);
     const unsigned pid = check_pid(&parsed, "grad");
+    const char *at = parsed.text;
     for (size_t i = 0; i < parsed.count; i++) {
         char line[512];
         const char *p = strchr(expected[i], 'P');
@@ -138,8 +139,10 @@ static void a_tensor_has_the_events_of_horovod(void **state)
             snprintf(line, sizeof line, "{\"pid\": %u%s", pid, p + 1);
         else
             snprintf(line, sizeof line, "%s", expected[i]);
-        assert_int_equal(parsed.events[i].length, strlen(line));
-        assert_memory_equal(parsed.events[i].line, line, strlen(line));
+        at = strchr(at, '{');
+        assert_memory_equal(at, line, strlen(line));
+        at += strlen(line);
+        assert_true(*at == ',' || *at == ']' || *at == '\n'); /* one event a line */
     }
     check_free(&parsed);
     timeline_text_fini(&t);
@@ -169,7 +172,7 @@ static void strange_names_are_shown_as_json_allows(void **state)
     }
     check_timeline parsed = parse(&t);
     assert_null(check_nesting(&parsed, false));
-    assert_int_not_equal(check_pid(&parsed, "a\\\"b\\\\c"), 0);
+    assert_int_not_equal(check_pid(&parsed, "a\"b\\c"), 0);
     assert_int_not_equal(check_pid(&parsed, "gr\303\244dient \342\210\221 \360\237\230\200"), 0);
     assert_int_not_equal(check_pid(&parsed, "cut \xef\xbf\xbd"), 0);
     assert_int_not_equal(check_pid(&parsed, "\xef\xbf\xbd\xef\xbf\xbd overlong"), 0);

@@ -56,8 +56,7 @@ static void prove_on_hosts(plan_algorithm algorithm, plan_layout layout)
 
 static void prove_allreduce(plan_algorithm algorithm, unsigned ranks)
 {
-    unsigned service = 0;
-    plan_serves(algorithm, PLAN_ALLREDUCE, &service);
+    const unsigned service = plan_find_row(algorithm, PLAN_ALLREDUCE)->service;
     bool memory = service & (PLAN_ONE_HOST | PLAN_PROJECTS);
     for (unsigned v = 0; v < 16; v++) {
         plan_layout layout = {.ranks = (uint16_t)ranks,
@@ -115,11 +114,10 @@ static void prove_other(plan_collective collective, plan_algorithm algorithm, un
 
 static void prove_algorithm(plan_algorithm algorithm)
 {
-    unsigned service;
     for (unsigned ranks = 1; ranks <= MOST_RANKS; ranks++)
         for (int c = 0; c < PLAN_COLLECTIVE_COUNT; c++) {
             plan_collective collective = (plan_collective)c;
-            if (!plan_serves(algorithm, collective, &service))
+            if (plan_find_row(algorithm, collective) == NULL)
                 continue;
             if (collective == PLAN_ALLREDUCE)
                 prove_allreduce(algorithm, ranks);
@@ -165,8 +163,8 @@ static void large_forms_move_little(void **state)
     for (int a = 1; a < PLAN_ALGORITHM_COUNT; a++)
         for (int c = 0; c < PLAN_COLLECTIVE_COUNT; c++) {
             double worst = 0;
-            unsigned service;
-            if (!plan_serves((plan_algorithm)a, (plan_collective)c, &service))
+            const plan_row *row = plan_find_row((plan_algorithm)a, (plan_collective)c);
+            if (row == NULL)
                 continue;
             for (unsigned ranks = 2; ranks <= MOST_RANKS; ranks++) {
                 team t;
@@ -179,8 +177,8 @@ static void large_forms_move_little(void **state)
             print_message("%-13s by %-12s moves at most %.3f times the least%s\n",
                           plan_collective_name((plan_collective)c),
                           plan_algorithm_name((plan_algorithm)a), worst,
-                          service & PLAN_FOR_LATENCY ? " (for latency)" : "");
-            if (!(service & PLAN_FOR_LATENCY))
+                          row->service & PLAN_FOR_LATENCY ? " (for latency)" : "");
+            if (!(row->service & PLAN_FOR_LATENCY))
                 assert_true(worst <= MOST_TRAFFIC);
         }
 }
@@ -208,8 +206,8 @@ static void other_forms_move_little(void **state)
 
 static void check_order(plan_collective collective, plan_algorithm algorithm)
 {
-    unsigned service;
-    if (!plan_serves(algorithm, collective, &service) || !(service & PLAN_ONE_ORDER))
+    const plan_row *row = plan_find_row(algorithm, collective);
+    if (row == NULL || !(row->service & PLAN_ONE_ORDER))
         return;
     for (unsigned ranks = 1; ranks <= MOST_RANKS; ranks++)
         for (int small = 0; small < 2; small++) {
@@ -217,7 +215,7 @@ static void check_order(plan_collective collective, plan_algorithm algorithm)
             plan_layout layout = {.ranks = (uint16_t)ranks, .small = small};
             layout.root = (uint16_t)(ranks / 2);
             assert_true(team_build(&t, collective, algorithm, layout));
-            assert_true(plan_reduces_in_one_order(t.plans));
+            assert_true(has_one_order(&t));
             team_free(&t);
         }
 }
@@ -238,7 +236,7 @@ static void ring_has_many_orders(void **state)
     (void)state;
     team t;
     assert_true(team_build(&t, PLAN_ALLREDUCE, PLAN_ALGORITHM_RING, (plan_layout){.ranks = 4}));
-    assert_false(plan_reduces_in_one_order(t.plans));
+    assert_false(has_one_order(&t));
     team_free(&t);
 }
 

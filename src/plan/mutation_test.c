@@ -170,7 +170,7 @@ static bool may_be_accepted(const plan *p, uint32_t i, enum mutation m)
 
 static unsigned verdicts[MUTATION_COUNT][PLAN_CHECK_MEMORY + 1];
 static unsigned damages[MUTATION_COUNT][PLAN_KIND_COUNT][PLAN_CHECK_MEMORY + 1];
-static unsigned objections, confirmed; /* of data, race, deadlock; and those the oracle shares */
+static unsigned refusals, confirmed; /* of data, race, deadlock; and those the oracle shares */
 static unsigned miscounted, miscounted_confirmed; /* of Adasum's leaves alone */
 
 static void complain(const team *original, unsigned r, uint32_t i, enum mutation m,
@@ -192,7 +192,7 @@ static void judge(const team *t, const team *original, unsigned r, uint32_t i, e
     if (check == PLAN_CHECK_BOUNDS || check == PLAN_CHECK_MATCHING)
         return;
     bool wrong = goes_wrong(t, original);
-    objections += !accepted;
+    refusals += !accepted;
     confirmed += !accepted && wrong;
     miscounted += of_counts;
     miscounted_confirmed += of_counts && wrong;
@@ -255,21 +255,21 @@ static void wrong_mutants_are_caught(void **state)
     for (size_t i = 0; i < sizeof COUNTED / sizeof *COUNTED; i++)
         try_subject(&COUNTED[i], true);
     print_table();
-    print_message("the oracle found a wrong run for %u of %u objections (data, race, deadlock)\n",
-                  confirmed, objections);
-    assert_true(confirmed * 10 >= objections * 9);
+    print_message("the oracle found a wrong run for %u of %u refusals (data, race, deadlock)\n",
+                  confirmed, refusals);
+    assert_true(confirmed * 10 >= refusals * 9);
 }
 
 /* A count taken from another block, missed or doubled is objected to, and does give other results. */
 static void wrong_counts_are_caught(void **state)
 {
     (void)state;
-    print_message("%u objections to counts of leaves\n", miscounted);
+    print_message("%u refusals to counts of leaves\n", miscounted);
     assert_true(miscounted > 0);
     assert_int_equal(miscounted_confirmed, miscounted);
 }
 
-/* All objections to this damage of this kind of step are of these checks. */
+/* All refusals to this damage of this kind of step are of these checks. */
 static void assert_damage(enum mutation m, plan_kind kind, plan_check check, plan_check other)
 {
     for (int c = PLAN_CHECK_BOUNDS; c <= PLAN_CHECK_MEMORY; c++)

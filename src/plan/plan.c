@@ -9,12 +9,7 @@
 
 #include <stdlib.h>
 
-static const struct row {
-    plan_algorithm algorithm;
-    plan_collective collective;
-    plan_author *author;
-    unsigned service;
-} TABLE[] = {
+static const plan_row TABLE[] = {
     {PLAN_ALGORITHM_DIRECT, PLAN_ALLREDUCE, direct_allreduce,
      PLAN_ONE_HOST | PLAN_PROJECTS | PLAN_ONE_ORDER},
     {PLAN_ALGORITHM_DIRECT, PLAN_ALLGATHER, direct_allgather, PLAN_ONE_HOST},
@@ -47,20 +42,12 @@ static const struct row {
     {PLAN_ALGORITHM_NATIVE, PLAN_BROADCAST, native_broadcast, 0},
 };
 
-static const struct row *find_row(plan_algorithm algorithm, plan_collective collective)
+const plan_row *plan_find_row(plan_algorithm algorithm, plan_collective collective)
 {
     for (size_t i = 0; i < sizeof TABLE / sizeof *TABLE; i++)
         if (TABLE[i].algorithm == algorithm && TABLE[i].collective == collective)
             return &TABLE[i];
     return NULL;
-}
-
-bool plan_serves(plan_algorithm algorithm, plan_collective collective, unsigned *service)
-{
-    const struct row *row = find_row(algorithm, collective);
-    if (row)
-        *service = row->service;
-    return row != NULL;
 }
 
 static bool one_host(const plan_layout *layout)
@@ -71,7 +58,7 @@ static bool one_host(const plan_layout *layout)
     return true;
 }
 
-static const char *objection(const struct row *row, const plan_layout *layout)
+static const char *find_refusal(const plan_row *row, const plan_layout *layout)
 {
     if (layout->ranks < 1 || layout->ranks > PLAN_MAX_RANKS)
         return "a plan has 1 to 4096 ranks";
@@ -102,7 +89,7 @@ static void build_alone(builder *b)
 
 const char plan_no_memory[] = "out of memory";
 
-static plan *build(const struct row *row, const plan_layout *layout, const char **why)
+static plan *build(const plan_row *row, const plan_layout *layout, const char **why)
 {
     builder *b = builder_start(row->collective, row->algorithm, layout);
     *why = plan_no_memory;
@@ -122,7 +109,7 @@ static plan *build(const struct row *row, const plan_layout *layout, const char 
 }
 
 /* For ranks in the order of their hosts. */
-static plan *build_sorted(const struct row *row, const plan_layout *layout, const char **why)
+static plan *build_sorted(const plan_row *row, const plan_layout *layout, const char **why)
 {
     uint16_t *order = calloc(2 * (size_t)layout->ranks, sizeof *order);
     *why = plan_no_memory;
@@ -141,10 +128,10 @@ static plan *build_sorted(const struct row *row, const plan_layout *layout, cons
 plan *plan_build(plan_collective collective, plan_algorithm algorithm, const plan_layout *layout,
                  const char **why)
 {
-    const struct row *row = find_row(algorithm, collective);
+    const plan_row *row = plan_find_row(algorithm, collective);
     plan_layout wanted = *layout;
     wanted.adasum = layout->adasum || algorithm == PLAN_ALGORITHM_ADASUM;
-    *why = objection(row, &wanted);
+    *why = find_refusal(row, &wanted);
     if (*why)
         return NULL;
     bool as_they_are = (row->service & PLAN_ONE_ORDER) || wanted.adasum;

@@ -227,8 +227,8 @@ typedef struct plan {
 } plan;
 
 /* Builds the plan of layout->rank. Returns NULL and sets *why (static text) when the algorithm does
- * not serve this collective or layout ("bruck needs equal splits" is the caller's to know: see
- * plan_select), or to plan_no_memory. The caller frees it with plan_free. */
+ * not serve this collective or layout, or to plan_no_memory. Whether it needs equal parts is said by the plan
+ * itself (needs_equal_parts). The caller frees it with plan_free. */
 extern const char plan_no_memory[];
 plan *plan_build(plan_collective collective, plan_algorithm algorithm, const plan_layout *layout,
                  const char **why);
@@ -299,9 +299,11 @@ typedef enum plan_check {
 
 typedef struct plan_verdict {
     plan_check failed; /* PLAN_CHECK_OK: proved */
-    bool
-        self_finishing; /* if proved: once a rank has ended, no other needs anybody's further step */
-    uint32_t pieces;    /* for this piece count */
+    /* If proved: once a rank has ended, no other needs anybody's further step. */
+    bool self_finishing;
+    /* If proved: what a chunk is reduced from is put together in the same order for all chunks. */
+    bool one_order;
+    uint32_t pieces; /* for this piece count */
     uint16_t rank;
     uint32_t step;
     char text[PLAN_VERDICT_TEXT]; /* what is wrong, for people */

@@ -40,6 +40,12 @@ static inline bool team_build(team *t, plan_collective collective, plan_algorith
     return true;
 }
 
+static inline bool has_one_order(const team *t)
+{
+    const plan_verdict verdict = plan_verify_pieces(t->plans, 1);
+    return verdict.failed == PLAN_CHECK_OK && verdict.one_order;
+}
+
 /* Ways to spread ranks over hosts. */
 enum { ONE_HOST, OWN_HOSTS, PAIRS, FOURS, UNEVEN_TWO, UNEVEN_MANY, IN_TURN, MIXED, HOST_LAYOUTS };
 

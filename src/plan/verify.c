@@ -212,7 +212,7 @@ static void clean_up(verifier *v)
 
 /* ---- Entry ----------------------------------------------------------------------------------- */
 
-static plan_verdict verify_once(plan *const *plans, uint32_t pieces, bool aliased, bool *one_order)
+static plan_verdict verify_once(plan *const *plans, uint32_t pieces, bool aliased)
 {
     verifier v = {.plans = plans, .first = plans[0], .ranks = plans[0]->layout.ranks};
     v.pieces = pieces;
@@ -223,8 +223,7 @@ static plan_verdict verify_once(plan *const *plans, uint32_t pieces, bool aliase
         verify_run(&v);
     if (!v.no_memory && v.verdict.failed == PLAN_CHECK_OK)
         verify_post(&v);
-    if (!v.no_memory)
-        *one_order = verify_same_order(&v);
+    v.data.one_order = !v.no_memory && verify_same_order(&v);
     v.data.self_finishing = !v.no_memory && verify_self_finishing(&v);
     bool no_memory = v.no_memory || v.shapes.no_memory;
     clean_up(&v);
@@ -240,25 +239,22 @@ static plan_verdict check_bounds(plan *const *plans)
     return v.verdict;
 }
 
+/* The later verdict, with what holds in both runs. */
+static plan_verdict both(plan_verdict earlier, plan_verdict later)
+{
+    later.self_finishing = later.self_finishing && earlier.self_finishing;
+    later.one_order = later.one_order && earlier.one_order;
+    return later;
+}
+
 plan_verdict plan_verify_pieces(plan *const *plans, uint32_t pieces)
 {
     plan_verdict verdict = check_bounds(plans);
-    bool unused;
     if (verdict.failed == PLAN_CHECK_OK)
-        verdict = verify_once(plans, pieces, false, &unused);
+        verdict = verify_once(plans, pieces, false);
     if (verdict.failed != PLAN_CHECK_OK || !plan_may_be_in_place(plans[0]->collective))
         return verdict;
-    const bool self_finishing = verdict.self_finishing;
-    verdict = verify_once(plans, pieces, true, &unused);
-    verdict.self_finishing = verdict.self_finishing && self_finishing;
-    return verdict;
-}
-
-bool plan_reduces_in_one_order(plan *const *plans)
-{
-    bool one_order = false;
-    return check_bounds(plans).failed == PLAN_CHECK_OK &&
-           verify_once(plans, 1, false, &one_order).failed == PLAN_CHECK_OK && one_order;
+    return both(verdict, verify_once(plans, pieces, true));
 }
 
 /* Stages of the deepest phase that uses slots. */
@@ -277,14 +273,11 @@ plan_verdict plan_verify(plan *const *plans)
     const uint32_t deep = deepest(plans[0]) + PLAN_SLOTS + 1;
     const uint32_t COUNTS[] = {1, PLAN_SLOTS - 1, PLAN_SLOTS, PLAN_SLOTS + 1,
                                deep > 2 * PLAN_SLOTS + 1 ? deep : 2 * PLAN_SLOTS + 1};
-    plan_verdict verdict = {0};
-    bool self_finishing = true;
+    plan_verdict verdict = {.self_finishing = true, .one_order = true};
     for (size_t i = 0; i < sizeof COUNTS / sizeof *COUNTS; i++) {
-        verdict = plan_verify_pieces(plans, COUNTS[i]);
+        verdict = both(verdict, plan_verify_pieces(plans, COUNTS[i]));
         if (verdict.failed != PLAN_CHECK_OK)
             return verdict;
-        self_finishing = self_finishing && verdict.self_finishing;
     }
-    verdict.self_finishing = self_finishing;
     return verdict;
 }

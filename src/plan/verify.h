@@ -202,9 +202,9 @@ void verify_join_clock(const verifier *v, actor *x, const uint32_t *clock);
 
 /* A step that runs at once, on one piece. */
 void verify_step(verifier *v, actor *x, const plan_step *step, uint32_t piece);
-/* The transfer of one piece, when both sides have started. */
 /* All ranks are in their COLL: gives each its result. */
 void verify_collect(verifier *v);
+/* The transfer of one piece, when both sides have started. */
 void verify_deliver(verifier *v, const transfer *from, const transfer *to, uint32_t piece);
 /* Whether two ends of a message speak of the same bytes. */
 bool verify_same_extent(const verifier *v, const transfer *from, const transfer *to);
@@ -216,8 +216,5 @@ bool verify_self_finishing(const verifier *v);
 bool verify_same_order(const verifier *v);
 /* Runs all ranks to their end. Needs memory from verify.c. */
 void verify_run(verifier *v);
-
-/* Whether an allreduce is right and its order does not depend on where a chunk lies. */
-bool plan_reduces_in_one_order(plan *const *plans);
 
 #endif

@@ -30,7 +30,7 @@ bool request_end(rueda_request *r, rueda_status status, const char *text)
     }
     if (--r->remaining > 0)
         return false;
-    /* in one order with the look at who sleeps: see tests/litmus/seat.c */
+    /* in one order with the look at who sleeps: see tests/litmus/driver.c */
     atomic_store(&r->ended, 1);
     request_release(r);
     return true;

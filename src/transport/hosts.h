@@ -3,7 +3,7 @@
 #ifndef RUEDA_TRANSPORT_HOSTS_H
 #define RUEDA_TRANSPORT_HOSTS_H
 
-#include "transport/transport.h"
+#include "transport/shm/shm.h"
 
 /* Embedded first. */
 typedef struct hosts_channel {

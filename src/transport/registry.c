@@ -112,6 +112,17 @@ rueda_status transports_fail_native(const transports *t)
                        rows[i]->by_mpirun ? " and start it with mpirun" : "");
 }
 
+rueda_status transport_fail_send_in_set(const transport_table *t, const char *name)
+{
+    size_t i = 0; /* tcp at the latest */
+    while (!rows[i]->between_hosts || rows[i]->keeps_unread)
+        i++;
+    return status_fail(RUEDA_ERR_ARGUMENT,
+                       "'%s' cannot be sent or received in a process set: the transport %s does "
+                       "it between all ranks of the job only; give no set, or RUEDA_TRANSPORT=%s",
+                       name, t->name, rows[i]->name);
+}
+
 static bool is_able(const transports *t, size_t i, bool networked)
 {
     return rows[i]->between_hosts == networked && (rows[i]->join == NULL || t->joined[i] != NULL);

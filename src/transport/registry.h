@@ -34,6 +34,8 @@ void transports_leave(transports *t, bool whole);
 
 /* What is said where the transport's own collectives are asked for and it has none: ERR_CONFIG. */
 rueda_status transports_fail_native(const transports *t);
+/* What is said where it cannot send `name` in a process set (keeps_unread): ERR_ARGUMENT. */
+rueda_status transport_fail_send_in_set(const transport_table *t, const char *name);
 /* What is said where data cannot be encrypted and the user wants it: ERR_CONFIG. */
 rueda_status transport_fail_encryption(const transport_table *t);
 

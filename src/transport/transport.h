@@ -62,7 +62,7 @@ typedef struct transport_table {
     /* It needs ranks that mpirun has started. */
     bool by_mpirun;
 
-    /* Makes a channel of a members, when its first operation is launched here; others may be earlier or later,
+    /* Makes a channel between the members when its first operation is launched here; others may be earlier or later,
      * and may send before we have opened it. Flags of peers may be read at once, other memory of theirs when
      * their flag says so. The members and the job (NULL: there is none) must outlive the channel. ERR_MEMORY,
      * ERR_SYSTEM. */
@@ -127,8 +127,5 @@ struct transport_channel {
     uint64_t slot_bytes;
     transport_peer *peers; /* one for each member, ours included */
 };
-
-/* All members share our memory; those between hosts use it inside of a host. */
-extern const transport_table transport_shm;
 
 #endif

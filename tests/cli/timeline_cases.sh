@@ -119,7 +119,7 @@ case_rubbish_is_refused() {
     done
     printf '[\n{"pid": 5, "tid": 0, "ph": "E", "ts": 1.000}\n]\n' >t.json
     expect 1 "$rueda" timeline t.json
-    contains err 'line 2: a stage ends that has not begun'
+    contains err 'line 2: an activity ends that has not begun'
     head -c 100000 /dev/urandom >t.json
     expect 1 "$rueda" timeline t.json
     one_line err

@@ -15,7 +15,7 @@
 
 typedef struct model_rank {
     control job;
-    control_members group;
+    control_members members;
     transport_channel *channel;
     transport_peer seen[ORACLE_RANKS]; /* what shm shows of the others */
     double *copies;                    /* of sums of other hosts */
@@ -206,10 +206,10 @@ static bool open_rank(model *w, uint16_t r)
 {
     model_rank *x = &w->rank[r];
     x->job = (control){.segment = &w->segment, .rank = r};
-    x->group = (control_members){&x->job, 0, ORACLE_RANKS, r, w->ranks, 0};
+    x->members = (control_members){&x->job, 0, ORACLE_RANKS, r, w->ranks, 0};
     x->copies = calloc(ORACLE_RANKS, SUMS_OF_PEER * sizeof *x->copies);
     if (x->copies == NULL || segment_commit_set(&w->segment, r, 0) != RUEDA_OK ||
-        transport_shm.open(NULL, &x->group, 0, &x->channel) != RUEDA_OK)
+        transport_shm.open(NULL, &x->members, 0, &x->channel) != RUEDA_OK)
         return false;
     memcpy(x->seen, x->channel->peers, sizeof x->seen);
     x->channel->table = &w->table;
@@ -426,7 +426,7 @@ model_end model_run(model *w, model_operation *operations, unsigned count, bool 
     w->size = operations[0].team.ranks;
     for (unsigned r = 0; r < w->size; r++) {
         model_rank *x = &w->rank[r];
-        x->group.size = (uint16_t)w->size;
+        x->members.size = (uint16_t)w->size;
         x->operation = 0;
         x->running = false;
         x->collective = NULL;

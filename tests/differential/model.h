@@ -11,6 +11,7 @@
 
 #include "exec/exec.h"
 #include "plan/oracle_right.h"
+#include "transport/shm/shm.h"
 
 #define MODEL_SEQUENCE 3 /* most operations that follow each other on the channel */
 

@@ -6,7 +6,7 @@
  * with the recorded bytes and keeps many of them open. Prints how long calls took. */
 #include "survivors.h"
 
-#include "net/net.h"
+#include "net/link.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -117,7 +117,7 @@ static double call(uint16_t port)
             poll(&(struct pollfd){net_link_fd(link), net_link_wants_write(link) ? POLLOUT : POLLIN,
                                   0},
                  1, 100);
-        while (net_link_state(link) == NET_OPEN && (got = net_link_receive(link, &word, 1)) == 0)
+        while (link->state == NET_OPEN && (got = net_link_receive(link, &word, 1)) == 0)
             poll(&(struct pollfd){net_link_fd(link), POLLIN, 0}, 1, 100);
         net_link_close(link);
         if (got == 1)

@@ -14,7 +14,7 @@
  * models src/control/control.c control_call 2831182239
  * models src/engine/engine.c engine_call_driver 1884672656
  * models src/engine/engine.c engine_submit 3653422294
- * models src/engine/sendrecv.c engine_submit_call 2885777981
+ * models src/engine/sendrecv.c engine_submit_call 1066250549
  * models src/queue/queue.c queue_submit 127968397
  * models src/queue/queue.h queue_has_mail 756586329
  * models src/p2p/p2p.c p2p_submit 2317480079

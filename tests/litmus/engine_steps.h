@@ -1,4 +1,4 @@
-/* engine_steps.h: one rank: callers, the background thread, and who drives; for background.c and seat.c, which
+/* engine_steps.h: one rank: callers, the background thread, and who drives; for background.c and driver.c, which
  * have the sums by which sources.sh sees that it is up to date.
  *
  * Two requests, each with mail of its own. What a driver does with it is cut down to what others see: it takes the
@@ -108,7 +108,7 @@ enum { REST_NAP, REST_SLEEP };
         IF(R0, NE, 0, failed, ""), SET(R0, 0),                                                     \
         COMPARE_EXCHANGE(SEQ_CST, R0, DRIVING, 1,                                                  \
                          "atomic_compare_exchange_strong(&e->driving, &nobody, 1)",                \
-                         .name = "seat.take"),                                                     \
+                         .name = "driver.become"),                                                 \
         IF(R0, NE, 0, failed, "")
 
 #define LEAVE_SEAT(l)                                                                              \

@@ -23,6 +23,21 @@ static void run_task(task_kind kind, const char *name)
     task_run(&t);
 }
 
+/* From rank 0 to rank 1 and back. */
+static void pass_on(const char *name)
+{
+    float value = 1;
+    const int64_t shape[] = {1};
+    const rueda_tensor t = RUEDA_TENSOR(name, &value, RUEDA_F32, 1, shape);
+    const int32_t rank = rueda_rank();
+    if (rank == 0)
+        CHECK_OK(rueda_send(&t, 1, NULL, NULL));
+    if (rank < 2)
+        CHECK_OK(rueda_recv(&t, 1 - rank, NULL, NULL));
+    if (rank == 1)
+        CHECK_OK(rueda_send(&t, 0, NULL, NULL));
+}
+
 static void run_every_operation(int rank, int size, const void *argument)
 {
     (void)rank, (void)argument;
@@ -50,6 +65,7 @@ static void run_every_operation(int rank, int size, const void *argument)
         const rueda_tensor t = RUEDA_TENSOR("sum", &value, RUEDA_F32, 1, shape);
         CHECK_OK(rueda_allreduce(&t, &options, NULL));
     }
+    pass_on("passed on");
     CHECK_OK(rueda_process_set_remove(set));
     CHECK_OK(rueda_join(NULL));
     CHECK_OK(rueda_shutdown());
@@ -94,6 +110,10 @@ static void every_operation_has_horovods_name(void **state)
     assert_operation(&t, "REMOVE_PROCESS_SET.noname.0", "REMOVE_PROCESS_SET", 3);
     assert_operation(&t, "sum (set 1)", "ALLREDUCE", 2);
     assert_int_equal(check_count(&t, 'B', "NEGOTIATE_JOIN"), 1);
+    const unsigned pid = check_pid(&t, "passed on"); /* no rank but these two takes part in it */
+    assert_int_equal(timelines_count(&t, pid, 0, 'B', "SEND"), 1);
+    assert_int_equal(timelines_count(&t, pid, 0, 'B', "SHM_SEND"), 1);
+    assert_int_equal(timelines_count(&t, pid, 0, 'B', "RECV"), 1);
     assert_true(check_count(&t, 'i', "CYCLE_START") > 5);
     assert_non_null(strstr(t.text, "\"args\": {\"dtype\": \"float32\", \"shape\": \"[2, 3]\"}"));
     check_free(&t);
@@ -229,7 +249,7 @@ static void assert_one_clock(const check_timeline *t, unsigned pid, int ranks, s
                 continue;
             if (e->ph == 'X' && strcmp(e->name, own) == 0 && begun++ == nth && e->ts > last_ready)
                 last_ready = e->ts;
-            if (e->ph == 'E' && memmem(e->line, e->length, "dtype", 5) != NULL && seen++ == nth &&
+            if (e->ph == 'E' && json_object_get(e->args, "dtype") != NULL && seen++ == nth &&
                 e->ts < first_end)
                 first_end = e->ts;
         }

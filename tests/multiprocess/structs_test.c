@@ -66,6 +66,10 @@ static void use_newer(int rank, int size, const void *argument)
     t[1].tensor.struct_size = sizeof(rueda_tensor);
     CHECK_STATUS(rueda_grouped_allreduce(&t[0].tensor, 2, NULL, NULL), RUEDA_ERR_ARGUMENT);
     CHECK_SAYS("struct_size of tensor 1");
+    t[0].tensor.struct_size = SIZE_MAX / 2; /* nobody looks for the second one so far away */
+    CHECK_STATUS(rueda_grouped_allreduce(&t[0].tensor, 2, NULL, NULL), RUEDA_ERR_ARGUMENT);
+    CHECK_SAYS("struct_size is");
+    t[0].tensor.struct_size = sizeof t[0];
     t[0].news[1] = 1;
     CHECK_STATUS(rueda_allreduce(&t[0].tensor, NULL, NULL), RUEDA_ERR_ARGUMENT);
     CHECK_SAYS("a field of rueda_tensor, at byte");

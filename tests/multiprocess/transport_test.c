@@ -1,9 +1,7 @@
 /* transport_test.c: what every transport must do (transport.h), tried on each that the registry has; with
  * RUEDA_TRANSPORT on that one alone. ctest: timeout=180 */
-#include "boot/boot.h"
-#include "harness.h"
-#include "memory/heap.h"
-#include "transport/registry.h"
+#include "../faults/fail_nth.h"
+#include "station.h"
 
 #include <sched.h>
 #include <setjmp.h>
@@ -15,144 +13,11 @@
 
 #include <cmocka.h>
 
-#define CHANNELS 3
 #define STREAM_BYTES 700000 /* more than a stream can hold: it wraps around several times */
 #define MOST_AT_ONCE 90000
 #define LAST_BYTES 5000 /* that a rank sends before it leaves */
 #define PATIENCE 2000   /* tries before a stream counts as full */
 _Static_assert(STREAM_BYTES % 8 == 0, "keep_alignment sends whole words");
-
-static const char *only; /* transport that is tried; NULL: all */
-
-/* A transport in one of its forms. */
-typedef struct form {
-    const char *transport;       /* RUEDA_TRANSPORT; "auto": the one that is chosen */
-    const char *setting, *value; /* one more of the environment, or NULL */
-    int ranks_on_host;           /* 0: as it is; else hosts are made up, so many ranks each */
-} form;
-
-/* A rank with its channels open and connected, all ranks having met since. */
-typedef struct station {
-    transports transports;
-    const transport_table *table;
-    config settings;
-    heap heap;
-    segment segment;
-    control job;
-    control_members group;
-    uint16_t ranks[HARNESS_MAX_RANKS];
-    transport_channel *channels[CHANNELS];
-} station;
-
-static void set_form(const form *f, int rank)
-{
-    char host[16];
-    setenv("RUEDA_TRANSPORT", f->transport, 1);
-    if (f->setting != NULL)
-        setenv(f->setting, f->value, 1);
-    if (f->ranks_on_host == 0)
-        return;
-    snprintf(host, sizeof host, "host%d", rank / f->ranks_on_host);
-    setenv("RUEDA_HOST", host, 1);
-}
-
-/* Sends all, or receives all, of a small message; connections are made on the way. */
-static void send_whole(station *s, uint32_t channel, uint16_t peer, const void *data, size_t bytes)
-{
-    for (size_t sent = 0; sent < bytes;) {
-        control_pump(&s->job, world_now_ns());
-        const struct iovec part = {(uint8_t *)data + sent, bytes - sent};
-        sent += s->table->send(s->channels[channel], peer, &part, 1);
-        sched_yield();
-    }
-}
-
-static void receive_whole(station *s, uint32_t channel, uint16_t peer, void *to, size_t bytes)
-{
-    for (size_t got = 0; got < bytes;) {
-        control_pump(&s->job, world_now_ns());
-        got += s->table->receive(s->channels[channel], peer, (uint8_t *)to + got, bytes - got);
-        sched_yield();
-    }
-}
-
-/* One word each way between all pairs, in an order that nobody waits in a circle. */
-static void connect_all(station *s)
-{
-    for (uint32_t c = 0; c < CHANNELS; c++) {
-        for (uint16_t low = 0; low < s->group.size; low++) {
-            for (uint16_t high = low + 1; high < s->group.size; high++) {
-                const bool calls = s->group.index == high;
-                const uint16_t peer = calls ? low : high;
-                uint64_t word = UINT64_C(0x1122334455667788) + c, got = 0;
-                if (s->group.index != low && !calls)
-                    continue;
-                doing("connecting to rank %u on channel %u", peer, c);
-                if (calls)
-                    send_whole(s, c, peer, &word, sizeof word);
-                receive_whole(s, c, peer, &got, sizeof got);
-                if (!calls)
-                    send_whole(s, c, peer, &word, sizeof word);
-                CHECK(got == word);
-            }
-        }
-    }
-}
-
-/* As the engine does. */
-static void join_job(station *s, boot_identity *who)
-{
-    boot_meeting meeting = {.door = NULL};
-    const logger log = {LOG_WARN, -1};
-    const rueda_init_options options = {.struct_size = sizeof options};
-    const transport_terms terms = {&s->settings, &options, kernel_table_best(), &log};
-    CHECK_OK(config_load(&s->settings, NULL));
-    CHECK_OK(transports_check(&s->settings));
-    CHECK_OK(transports_join(&s->transports, &terms));
-    CHECK_OK(boot_identify(&s->settings, transports_share_memory(&s->settings), who));
-    CHECK_OK(heap_open(&s->heap, MIB, (uint32_t)who->rank));
-    CHECK_OK(boot_join(&s->settings, who, 1, &(attendance_ends){0}, &log,
-                       &(boot_memory){.heap = &s->heap, .segment = &s->segment}, &meeting));
-    s->job = (control){.segment = &s->segment, .rank = (uint32_t)who->rank, .generation = 1};
-    CHECK_OK(transports_choose(&s->transports, &s->settings, meeting.door != NULL,
-                               s->settings.host.text[0] != '\0' && who->size > 2));
-    s->table = s->transports.table;
-    if (meeting.door != NULL)
-        CHECK_OK(control_open(&s->job, &meeting, who,
-                              &(control_terms){.connect_ns = UINT64_C(30000000000)}, &log));
-}
-
-static void open_station(station *s, const form *f, int rank)
-{
-    boot_identity who;
-    *s = (station){.heap = HEAP_NONE};
-    set_form(f, rank);
-    join_job(s, &who);
-    if (strcmp(f->transport, "auto") != 0 && who.size > 1)
-        CHECK(strcmp(s->table->name, f->transport) == 0);
-    for (int r = 0; r < who.size; r++)
-        s->ranks[r] = (uint16_t)r;
-    s->group = (control_members){&s->job, 0, (uint16_t)who.size, (uint16_t)who.rank, s->ranks, 0};
-    for (uint32_t c = 0; c < CHANNELS; c++) {
-        CHECK_OK(s->table->open(s->transports.job, &s->group, c, &s->channels[c]));
-        CHECK(s->channels[c]->table == s->table);
-        CHECK(s->channels[c]->members == &s->group);
-    }
-    connect_all(s);
-    meet();
-}
-
-static void close_station(station *s)
-{
-    meet(); /* peers may still look at our memory */
-    for (uint32_t c = 0; c < CHANNELS; c++)
-        s->table->close(s->channels[c]);
-    s->table->close(NULL);
-    transports_leave(&s->transports, true);
-    control_close(&s->job);
-    segment_close(&s->segment);
-    heap_leave(&s->heap);
-}
 
 /* Byte `at` of the stream from one rank to another on a channel. */
 static uint8_t byte_of(uint32_t channel, int from, int to, size_t at)
@@ -171,7 +36,7 @@ static bool send_some(station *s, uint32_t channel, uint16_t peer, stream *progr
     size_t bytes = 1 + roll_below(d, roll_below(d, 4) == 0 ? MOST_AT_ONCE : 100);
     bytes = bytes < rest ? bytes : rest;
     for (size_t i = 0; i < bytes; i++)
-        data[i] = byte_of(channel, s->group.index, peer, progress->sent + i);
+        data[i] = byte_of(channel, s->members.index, peer, progress->sent + i);
     /* in two parts, one of them empty now and then */
     const size_t first = roll_below(d, bytes + 1);
     const struct iovec parts[] = {{data, first}, {data + first, bytes - first}};
@@ -186,7 +51,7 @@ static void check_bytes(const station *s, uint32_t channel, uint16_t peer, size_
                         const uint8_t *data, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i++)
-        if (data[i] != byte_of(channel, peer, s->group.index, at + i))
+        if (data[i] != byte_of(channel, peer, s->members.index, at + i))
             rank_fail(__FILE__, __LINE__, "byte %zu from rank %u on channel %u is wrong", at + i,
                       peer, channel);
 }
@@ -224,13 +89,13 @@ static bool receive_some(station *s, uint32_t channel, uint16_t peer, stream *pr
 static void stream_everywhere(int rank, int size, const void *argument)
 {
     station s;
-    stream streams[CHANNELS][8] = {{{0, 0}}};
+    stream streams[STATION_CHANNELS][8] = {{{0, 0}}};
     dice d = {(unsigned long long)rank + 5};
     open_station(&s, argument, rank);
     for (bool done = false; !done;) {
         bool moved = control_pump(&s.job, world_now_ns());
         done = true;
-        for (uint32_t c = 0; c < CHANNELS; c++) {
+        for (uint32_t c = 0; c < STATION_CHANNELS; c++) {
             for (uint16_t peer = 0; peer < size; peer++) {
                 stream *now = &streams[c][peer];
                 if (peer == rank)
@@ -342,7 +207,7 @@ static void read_peer_memory(int rank, int size, const void *argument)
     open_station(&s, argument, rank);
     CHECK_OK(heap_alloc(&s.heap, sizeof *mark, (void **)&mark));
     *mark = 1000 + rank;
-    for (uint32_t c = 0; c < CHANNELS; c++) {
+    for (uint32_t c = 0; c < STATION_CHANNELS; c++) {
         const transport_channel *channel = s.channels[c];
         const transport_peer *own = &channel->peers[rank];
         CHECK(channel->slot_bytes > 0);
@@ -356,7 +221,7 @@ static void read_peer_memory(int rank, int size, const void *argument)
         atomic_store(&own->flag->value, (uint64_t)rank * 100 + c);
     }
     meet();
-    for (uint32_t c = 0; c < CHANNELS; c++) {
+    for (uint32_t c = 0; c < STATION_CHANNELS; c++) {
         for (int r = 0; r < size; r++) {
             const transport_peer *peer = &s.channels[c]->peers[r];
             if (peer->flag == NULL)
@@ -463,34 +328,78 @@ static void run_collectives(int rank, int size, const void *argument)
     close_station(&s);
 }
 
-/* ---- over all transports --------------------------------------------------------------------- */
+/* ---- what goes wrong ------------------------------------------------------------------------- */
 
-static void in_form(const form *f, job_body body, int least, int most)
+/* One call of the system fails. True: open asked for it. Whatever it says, nothing is left of the channel. */
+static bool open_without_call(station *s, long call)
 {
-    print_message("%s%s%s, %d ranks a host\n", f->transport, f->setting != NULL ? " " : "",
-                  f->setting != NULL ? f->setting : "", f->ranks_on_host);
-    for (int ranks = least; ranks <= most; ranks++)
-        run_ranks(ranks, body, f);
-}
-
-/* Where mpirun starts the ranks, those that need it; else the others. */
-static void on_all_transports(job_body body, int least, int most)
-{
-    static const form two_a_host = {"auto", NULL, NULL, 2},
-                      encrypted = {"auto", "RUEDA_ENCRYPT", "1", 1};
-    const bool by_mpirun = harness_has_mpirun() || getenv("TEST_MPI_JOB") != NULL;
-    for (size_t i = 0; transport_at(i) != NULL; i++) {
-        const form named = {transport_at(i)->name, NULL, NULL, 0};
-        if (transport_at(i)->by_mpirun == by_mpirun &&
-            (only == NULL || strcmp(only, named.transport) == 0))
-            in_form(&named, body, least, most);
+    fail_nth_note note = {.failed = false};
+    transport_channel *const untouched = (transport_channel *)s, *channel = untouched;
+    fail_nth_arm(call, false, &note);
+    const rueda_status status =
+        s->table->open(s->transports.job, &s->members, STATION_CHANNELS, &channel);
+    fail_nth_disarm();
+    CHECK(!control_is_aborted(&s->job));
+    if (status == RUEDA_OK) {
+        s->table->close(channel);
+        return note.failed;
     }
-    if (only != NULL)
-        return;
-    in_form(&two_a_host, body, least, most);
-    if (!by_mpirun)
-        in_form(&encrypted, body, least, most);
+    CHECK(note.failed);
+    CHECK(status == RUEDA_ERR_MEMORY || status == RUEDA_ERR_SYSTEM);
+    CHECK(strlen(status_text()) > 0);
+    CHECK(channel == untouched);
+    return true;
 }
+
+static void open_without_each_call(int rank, int size, const void *argument)
+{
+    (void)size;
+    station s;
+    long call = 1;
+    open_station(&s, argument, rank);
+    while (open_without_call(&s, call))
+        call++;
+    CHECK(call > 1); /* a channel has memory of its own at least */
+    close_station(&s);
+}
+
+/* Looks at a new channel and sends on it; true: a call of the system failed on the way. */
+static bool move_without_memory(station *s, transport_channel *channel, uint16_t peer)
+{
+    fail_nth_note note = {.failed = false};
+    uint8_t word = 1;
+    const struct iovec part = {&word, 1};
+    const void *data;
+    fail_nth_arm(1, true, &note);
+    size_t moved = s->table->peek(channel, peer, &data);
+    if (!note.failed)
+        moved = s->table->send(channel, peer, &part, 1);
+    fail_nth_disarm();
+    CHECK(!note.failed || moved == 0);
+    return note.failed;
+}
+
+/* What moves bytes has no status: it says why the job ends, and gives 0. */
+static void fail_while_moving(int rank, int size, const void *argument)
+{
+    station s;
+    transport_channel *channel;
+    open_station(&s, argument, rank);
+    CHECK_OK(s.table->open(s.transports.job, &s.members, STATION_CHANNELS, &channel));
+    meet();
+    if (rank == 1 && move_without_memory(&s, channel, (uint16_t)(size - 2))) {
+        int culprit = -1;
+        CHECK(control_is_aborted(&s.job));
+        CHECK(control_aborted(&s.job, &culprit) != RUEDA_OK);
+        CHECK_EQUAL(culprit, rank);
+        CHECK(strlen(status_text()) > 0);
+    }
+    meet();
+    s.table->close(channel);
+    close_station(&s);
+}
+
+/* ---- over all transports --------------------------------------------------------------------- */
 
 static void bytes_arrive_in_order_and_complete(void **state)
 {
@@ -526,6 +435,18 @@ static void its_own_collectives_are_right(void **state)
 {
     (void)state;
     on_all_transports(run_collectives, 2, 3);
+}
+
+static void a_channel_that_cannot_be_opened_says_why(void **state)
+{
+    (void)state;
+    on_all_transports(open_without_each_call, 2, 3);
+}
+
+static void what_fails_while_bytes_move_ends_the_job(void **state)
+{
+    (void)state;
+    on_all_transports(fail_while_moving, 2, 2);
 }
 
 /* ---- the registry ---------------------------------------------------------------------------- */
@@ -566,7 +487,6 @@ static void what_cannot_be_encrypted_or_reach_a_host_is_refused(void **state)
 
 int main(void)
 {
-    only = getenv("RUEDA_TRANSPORT");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bytes_arrive_in_order_and_complete),
         cmocka_unit_test(a_full_stream_takes_no_more_and_blocks_nobody),
@@ -574,6 +494,8 @@ int main(void)
         cmocka_unit_test(peers_see_each_others_memory),
         cmocka_unit_test(who_left_has_sent_everything),
         cmocka_unit_test(its_own_collectives_are_right),
+        cmocka_unit_test(a_channel_that_cannot_be_opened_says_why),
+        cmocka_unit_test(what_fails_while_bytes_move_ends_the_job),
         cmocka_unit_test(a_name_that_is_none_is_refused_with_all_there_are),
         cmocka_unit_test(what_cannot_be_encrypted_or_reach_a_host_is_refused),
     };

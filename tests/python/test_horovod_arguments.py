@@ -55,15 +55,32 @@ def test_join_with_a_device() -> None:
     assert hvd.join(device=-1) in (0, 1)
 
 
+@on_ranks(2)
+def test_num_groups_is_the_old_way_to_say_groups() -> None:
+    results = []
+    for arguments in ({}, {"num_groups": 2}, {"num_groups": 2, "groups": 1}):
+        parameters = [torch.nn.Parameter(torch.full((3,), float(i))) for i in range(4)]
+        optimizer = hvd.DistributedOptimizer(torch.optim.SGD(parameters, lr=1.0), **arguments)
+        for i, parameter in enumerate(parameters):
+            (parameter.sum() * (i + hvd.rank())).backward()
+        optimizer.step()
+        results.append(torch.stack([parameter.detach() for parameter in parameters]))
+    assert torch.equal(results[0], results[1]) and torch.equal(results[0], results[2])
+    with pytest.raises(ValueError, match="num_groups is -1"):
+        hvd.DistributedOptimizer(torch.optim.SGD([torch.zeros(1)], lr=1.0), num_groups=-1)
+
+
 @on_ranks(1)
 def test_rueda_does_not_take_them() -> None:
     ones = torch.ones(1)
+    sgd = torch.optim.SGD([torch.nn.Parameter(ones)], lr=1.0)
     calls: List[Callable[[], Any]] = [
         lambda: rueda.torch.allreduce(ones, average=False),
         lambda: rueda.torch.allreduce(ones, False),
         lambda: rueda.torch.allreduce_async_(ones, False),
         lambda: rueda.torch.grouped_allreduce([ones], False),
         lambda: rueda.torch.join(device=0),
+        lambda: rueda.torch.DistributedOptimizer(sgd, num_groups=2),
         lambda: rueda.numpy.allreduce([1.0], average=False),
         lambda: rueda.numpy.grouped_allreduce_([], True),
     ]

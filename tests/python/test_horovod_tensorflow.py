@@ -128,8 +128,10 @@ def test_devices_of_tapes_optimizers_and_callbacks() -> None:
     for wrap in (hvd.DistributedGradientTape, hvd.PartialDistributedGradientTape):
         with tf.GradientTape() as tape:
             loss = variable * (1.0 + hvd.rank())
-        tape = wrap(tape, "/cpu:0", "/cpu:0", none, False, hvd.Sum)
+        tape = wrap(tape, "/cpu:0", "/cpu:0", none, False, hvd.Sum, num_groups=1)
         assert float(tape.gradient(loss, variable)) == 3
+    with pytest.raises(ValueError, match="num_groups is -1"):
+        hvd.DistributedGradientTape(tf.GradientTape(), num_groups=-1)
     for optimizer in (
         hvd.DistributedOptimizer(keras.optimizers.SGD(1.0), "o", False, "/cpu:0", "/cpu:0", none, False, 1, hvd.Sum),
         horovod.keras.DistributedOptimizer(keras.optimizers.SGD(1.0), "o", "/cpu:0", "/cpu:0", none, False, 1.0, hvd.Sum),

@@ -93,7 +93,7 @@ def test_compression() -> None:
 @on_ranks(2, long=[3], env=ENV)
 @pytest.mark.parametrize(
     "keywords",
-    [{"gradient_predivide_factor": 2.0}, {"num_groups": 2}, {"groups": 1}, {"groups": "list"}],
+    [{"gradient_predivide_factor": 2.0}, {"groups": 2}, {"groups": 1}, {"groups": "list"}],
     ids=str,
 )
 def test_keywords_that_change_nothing_in_the_result(keywords: Dict[str, Any]) -> None:
@@ -123,7 +123,6 @@ def test_bad_keywords() -> None:
         ({"op": hvd.Max}, "op must be"),
         ({"op": hvd.Sum, "gradient_predivide_factor": 2.0}, "Average only"),
         ({"groups": -1}, "groups"),
-        ({"num_groups": -1}, "num_groups"),
         ({"backward_passes_per_step": 0}, "at least 1"),
     ):
         with pytest.raises(ValueError, match=word):

@@ -35,14 +35,13 @@ def gradients_of(variables: List[Any], **keywords: Any) -> List[np.ndarray]:
 
 
 @on_ranks(2, long=(1, 3), env=ENV)
-@pytest.mark.parametrize("form", ["int", "num_groups", "too many", "lists"])
+@pytest.mark.parametrize("form", ["int", "too many", "lists"])
 @pytest.mark.parametrize("op", ["average", "adasum"])
 def test_groups_change_no_result(form: str, op: str) -> None:
     variables = make_variables()
     variables.append(tf.Variable(np.full(3, 2.0)))  # of another type
     keywords: Dict[str, Any] = {
         "int": {"groups": 3},
-        "num_groups": {"num_groups": 2},
         "too many": {"groups": 100},
         "lists": {"groups": [[variables[0], variables[7]], [variables[5], variables[2]], []]},
     }[form]
@@ -61,7 +60,7 @@ def test_a_group_fails_as_a_whole() -> None:
 
 @on_ranks(1, env=ENV)
 def test_wrong_groups() -> None:
-    for keywords in ({"groups": -1}, {"groups": "all"}, {"num_groups": -1}):
+    for keywords in ({"groups": -1}, {"groups": "all"}):
         with pytest.raises(ValueError, match="groups"):
             hvd.DistributedGradientTape(tf.GradientTape(), **keywords)
 

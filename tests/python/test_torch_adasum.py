@@ -109,12 +109,12 @@ def test_every_optimizer(name: str) -> None:
     [
         {"clip": 0.05},
         {"passes": 3},
-        {"num_groups": 2},
+        {"groups": 2},
         {"groups": 1},
         {"groups": 100},
         {"compression": hvd.Compression.fp16, "tolerance": 5e-3},
         {"compression": hvd.Compression.bf16, "tolerance": 4e-2},
-        {"compression": hvd.Compression.fp16, "num_groups": 2, "tolerance": 5e-3},
+        {"compression": hvd.Compression.fp16, "groups": 2, "tolerance": 5e-3},
     ],
     ids=str,
 )

@@ -76,8 +76,8 @@ def test_the_dance_of_old() -> None:
 @pytest.mark.parametrize(
     "wrap",
     [
-        {"num_groups": 1},
-        {"num_groups": 2},
+        {"groups": 1},
+        {"groups": 2},
         {"groups": 3},
         {"groups": 100},
         {"gradient_predivide_factor": 2.0},
@@ -109,7 +109,7 @@ def test_groups_of_parameters() -> None:
 @on_ranks(2, 3)
 def test_a_compressor_of_the_user() -> None:
     compare(sgd, compression=Doubling, tolerance=1e-5)
-    compare(sgd, compression=Doubling, tolerance=1e-5, set_to_none=False, num_groups=2)
+    compare(sgd, compression=Doubling, tolerance=1e-5, set_to_none=False, groups=2)
 
 
 @on_ranks(2, 3)

@@ -1,4 +1,5 @@
-/* log.c: see log.h. JSON has no NaN: what was not measured is null there, and empty in CSV. */
+/* log.c: see log.h. JSON has no NaN: what was not measured is null there, and empty in CSV. It is printed
+ * without a library: an example needs librueda and C alone, so that it can be taken as it is. */
 #include "common/log.h"
 
 #include <string.h>

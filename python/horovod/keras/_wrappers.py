@@ -10,6 +10,7 @@ from rueda.keras import Compression
 from rueda.tensorflow._gradients import weights_of
 
 from horovod.common._average import resolve_op
+from horovod.common._groups import resolve_groups
 
 __all__ = ["DistributedOptimizer", "PartialDistributedOptimizer", "allreduce", "reducescatter"]
 
@@ -40,8 +41,7 @@ def DistributedOptimizer(
         sparse_as_dense=sparse_as_dense,
         gradient_predivide_factor=gradient_predivide_factor,
         op=op,
-        groups=groups,
-        num_groups=num_groups,
+        groups=resolve_groups(groups, num_groups),
         backward_passes_per_step=backward_passes_per_step,
         average_aggregated_gradients=average_aggregated_gradients,
         process_set=process_set,

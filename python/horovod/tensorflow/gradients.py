@@ -9,6 +9,8 @@ from rueda import Average, ProcessSet, global_process_set
 from rueda.tensorflow import Compression
 from rueda.tensorflow._gradients import combining
 
+from horovod.common._groups import resolve_groups
+
 __all__ = ["DistributedGradientTape", "DistributedOptimizer", "PartialDistributedGradientTape"]
 
 Optimizer = TypeVar("Optimizer")
@@ -79,8 +81,7 @@ def PartialDistributedGradientTape(
         sparse_as_dense=sparse_as_dense,
         op=op,
         gradient_predivide_factor=gradient_predivide_factor,
-        num_groups=num_groups,
-        groups=groups,
+        groups=resolve_groups(groups, num_groups),
         process_set=process_set,
         local_layers=local_layers,
         scale_local_gradients=scale_local_gradients,
@@ -115,8 +116,7 @@ def DistributedOptimizer(
         op=op,
         gradient_predivide_factor=gradient_predivide_factor,
         average_aggregated_gradients=average_aggregated_gradients,
-        num_groups=num_groups,
-        groups=groups,
+        groups=resolve_groups(groups, num_groups),
         process_set=process_set,
         scale_local_gradients=scale_local_gradients,
     )

@@ -29,7 +29,6 @@ class Combiner:
         process_set: ProcessSet = global_process_set,
         scale_local_gradients: bool = True,
         groups: Any = None,
-        num_groups: int = 0,
     ) -> None:
         """Checks the keywords that all wrappers have. ``groups``: how many, or lists of variables whose
         gradients travel together."""
@@ -37,14 +36,12 @@ class Combiner:
             raise ValueError("op must be Average, Sum or Adasum")
         if groups is not None and not (isinstance(groups, list) or (isinstance(groups, int) and groups >= 0)):
             raise ValueError("groups must be a whole number, or a list of lists of variables")
-        if num_groups < 0:
-            raise ValueError(f"num_groups is {num_groups}; it must be 0 or more")
         if predivide != 1.0 and op != Average:
             raise ValueError("gradient_predivide_factor goes with op=Average only")
         self.op, self.process_set = op, process_set
         self._predivide, self._compression = predivide, compression
         self._sparse_as_dense, self._scales_local = sparse_as_dense, scale_local_gradients
-        self._groups = groups or num_groups
+        self._groups = groups or 0
         self._local: Set[Any] = set()
         self._names: Dict[str, str] = {}  # on the wire in the last step, by the variables' own names
 

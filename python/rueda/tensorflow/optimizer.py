@@ -84,7 +84,6 @@ def DistributedOptimizer(
     op: int = Average,
     gradient_predivide_factor: float = 1.0,
     average_aggregated_gradients: bool = False,
-    num_groups: int = 0,
     groups: Any = None,
     process_set: ProcessSet = global_process_set,
     scale_local_gradients: bool = True,
@@ -101,7 +100,6 @@ def DistributedOptimizer(
         process_set,
         scale_local_gradients,
         groups,
-        num_groups,
     )
     if is_keras_2(optimizer):
         passes, averages = backward_passes_per_step, average_aggregated_gradients

@@ -48,7 +48,6 @@ def DistributedGradientTape(
     sparse_as_dense: bool = False,
     op: int = Average,
     gradient_predivide_factor: float = 1.0,
-    num_groups: int = 0,
     groups: Any = None,
     process_set: ProcessSet = global_process_set,
     scale_local_gradients: bool = True,
@@ -63,7 +62,6 @@ def DistributedGradientTape(
         process_set,
         scale_local_gradients,
         groups,
-        num_groups,
     )
     return cast(Tape, combining(TapeMixin, gradtape, combiner))
 

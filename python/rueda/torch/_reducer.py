@@ -112,13 +112,13 @@ class GradientReducer:
 
     # ---- Hooks
 
-    def _listen(self, slots: List[Any], buckets: List[Any]) -> None:
+    def _listen(self, gradients: List[Any], buckets: List[Any]) -> None:
         """Makes the native reducer, and its hooks the parameters' hooks."""
         for handle in self._handles:
             handle.remove()
         self._native = _native.Reducer(
             _native,
-            slots,
+            gradients,
             buckets,
             self._begin,
             self._take_slowly,
@@ -342,18 +342,18 @@ class GradientReducer:
         self._views = [None] * len(self.parameters)
         self._bucket_of: Dict[int, _Bucket] = {}
         self._buckets = [self._make_bucket(members) for members in self._divide()]
-        slots: List[Any] = [(None, -1, 0, 0)] * len(self.parameters)
+        gradients: List[Any] = [(None, -1, 0, 0)] * len(self.parameters)
         rows = []
         for number, bucket in enumerate(self._buckets):
             for position, index in enumerate(bucket.members):
                 flag = 0 if bucket.flags is None else bucket.flags[position].data_ptr()
                 # gradients of complex numbers may be lazily conjugated, which the native code cannot see
                 is_plain = bucket.is_gradient and not self.parameters[index].is_complex()
-                slots[index] = (self._views[index] if is_plain else None, number, flag, 0)
+                gradients[index] = (self._views[index] if is_plain else None, number, flag, 0)
                 self._bucket_of[index] = bucket
             rows.append(self._describe_bucket(number, bucket))
         enabled = self._native.enabled
-        self._listen(slots, rows)
+        self._listen(gradients, rows)
         self._native.enabled = enabled
         self._planned = True
 

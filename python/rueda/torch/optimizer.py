@@ -187,9 +187,7 @@ def _number_groups(groups: Groups, parameters: List[torch.Tensor]) -> List[List[
     return [[index_of[p] for p in group if p in index_of] for group in groups]
 
 
-def _check_groups(groups: Any, num_groups: int, optimizer: torch.optim.Optimizer) -> Groups:
-    if num_groups and groups is None:
-        groups = num_groups
+def _check_groups(groups: Any, optimizer: torch.optim.Optimizer) -> Groups:
     if groups is None or isinstance(groups, int):
         if (groups or 0) < 0:
             raise ValueError(f"groups is {groups}; it must be 0 or more, or a list of lists of parameters")
@@ -231,7 +229,7 @@ def DistributedOptimizer(
     backward_passes_per_step: int = 1,
     op: int = Average,
     gradient_predivide_factor: float = 1.0,
-    num_groups: int = 0,
+    *,
     groups: Groups = None,
     sparse_as_dense: bool = False,
     process_set: ProcessSet = global_process_set,
@@ -247,7 +245,7 @@ def DistributedOptimizer(
     ``compression``: ``Compression.none``, ``fp16``, ``bf16``, or a class of your own.
     ``backward_passes_per_step``: gradients of so many passes are added up (not divided) before they travel.
     ``gradient_predivide_factor`` f: gradients are divided by f before and by size/f after the sum.
-    ``groups``: parameters that travel together, as lists or as a number of equal parts (``num_groups``).
+    ``groups``: parameters that travel together, as lists or as a number of equal parts.
     ``sparse_as_dense``: sparse gradients are made dense instead of gathered; SparseAdam gets them sparse again.
     ``process_set``: the ranks that train together; others step alone.
 
@@ -256,7 +254,7 @@ def DistributedOptimizer(
     """
     names = _collect_names(optimizer, named_parameters)
     _check_passes(backward_passes_per_step)
-    groups = _check_groups(groups, num_groups, optimizer)
+    groups = _check_groups(groups, optimizer)
     if op not in (Average, Sum, Adasum):
         raise ValueError("DistributedOptimizer: op must be Average, Sum or Adasum")
     size()  # raises before init()

@@ -8,10 +8,10 @@
 #include "boot/board.h"
 #include "cli/launch/address.h"
 #include "cli/launch/guard.h"
+#include "cli/launch/line_reader.h"
 #include "cli/launch/loop.h"
 #include "cli/launch/meet.h"
 #include "cli/launch/spawn.h"
-#include "cli/launch/stream.h"
 #include "cli/launch/wire.h"
 #include "rueda.h"
 #include "world/world.h"
@@ -35,7 +35,7 @@ typedef struct rank {
     int number;
     bool ended;
     siginfo_t fate; /* when ended */
-    stream streams[WIRE_KINDS];
+    line_reader readers[WIRE_KINDS];
 } rank;
 
 typedef struct agent {
@@ -61,7 +61,7 @@ typedef struct agent {
 
     uint64_t lost_at; /* the launcher counts as gone unless we hear from it */
     uint64_t
-        drained_at;   /* all ranks have ended: an empty pipe is the end of a stream from then on */
+        drained_at;   /* all ranks have ended: an empty pipe is the end of an output from then on */
     uint64_t kill_at; /* we are leaving and have asked the ranks to end */
 } agent;
 
@@ -81,12 +81,12 @@ static void say_number(agent *a, wire_type type, int rank, int number)
 {
     bytes body = {0};
     wire_add_number(&body, number);
-    say(a, type, (uint32_t)rank, bytes_first(&body), body.used);
+    say(a, type, (uint32_t)rank, bytes_first(&body), bytes_used(&body));
     bytes_free(&body);
 }
 
 /* The taker of a rank's output. */
-static bool say_output(stream *s, const char *data, size_t count)
+static bool say_output(line_reader *s, const char *data, size_t count)
 {
     agent *a = s->owner;
     const size_t cost = WIRE_HEADER + count;
@@ -105,9 +105,9 @@ static void signal_all(const agent *a, int signal)
         kill(-a->ranks[i].pid, signal);
 }
 
-static void open_stream(agent *a, rank *r, int kind, int fd)
+static void open_reader(agent *a, rank *r, int kind, int fd)
 {
-    stream *s = &r->streams[kind];
+    line_reader *s = &r->readers[kind];
     s->fd = fd;
     s->plain = a->job.plain || kind == WIRE_RESULTS;
     s->take = say_output;
@@ -122,7 +122,7 @@ static void take_rank(agent *a, int index, const spawned *s)
     guard_add(&a->guard, s->pid);
     a->ranks[a->started] = (rank){.pid = s->pid, .number = a->job.first + index};
     for (int k = 0; k < WIRE_KINDS; k++)
-        open_stream(a, &a->ranks[a->started], k, s->out[k]);
+        open_reader(a, &a->ranks[a->started], k, s->out[k]);
     a->started++;
     a->alive++;
     say_number(a, WIRE_STARTED, a->job.first + index, s->pid);
@@ -171,7 +171,7 @@ static void say_ended(agent *a, const rank *r)
     wire_add_number(&body, (int64_t)joined);
     wire_add_number(&body, named);
     wire_add_number(&body, a->board != NULL && board_lost_timeline(a->board, r->number));
-    say(a, WIRE_ENDED, (uint32_t)r->number, bytes_first(&body), body.used);
+    say(a, WIRE_ENDED, (uint32_t)r->number, bytes_first(&body), bytes_used(&body));
     bytes_free(&body);
     if (a->board != NULL)
         board_note_end(a->board, r->number, joined, named);
@@ -203,13 +203,13 @@ static void reap(agent *a)
     a->started = 0;
 }
 
-static void pump_streams(agent *a, uint64_t now)
+static void pump_readers(agent *a, uint64_t now)
 {
     bool open = false;
     for (int i = 0; i < a->started; i++) {
         for (int k = 0; k < WIRE_KINDS; k++) {
-            stream_pump(&a->ranks[i].streams[k], now >= a->drained_at);
-            open |= a->ranks[i].streams[k].fd >= 0;
+            line_reader_pump(&a->ranks[i].readers[k], now >= a->drained_at);
+            open |= a->ranks[i].readers[k].fd >= 0;
         }
     }
     if (a->running && a->alive == 0 && !open) {
@@ -219,10 +219,10 @@ static void pump_streams(agent *a, uint64_t now)
     }
 }
 
-static void close_streams(agent *a, int kind)
+static void close_readers(agent *a, int kind)
 {
     for (int i = 0; i < a->started; i++)
-        stream_close(&a->ranks[i].streams[kind]);
+        line_reader_close(&a->ranks[i].readers[kind]);
 }
 
 /* ---- Hearing ---------------------------------------------------------------------------------- */
@@ -235,7 +235,7 @@ static void say_ready(agent *a)
     if (a->job.interfaces[0] != '\0' && !address_of_interface(a->job.interfaces, answer.interface))
         answer.interface[0] = '\0';
     host_answer_pack(&answer, &body);
-    say(a, WIRE_READY, 0, bytes_first(&body), body.used);
+    say(a, WIRE_READY, 0, bytes_first(&body), bytes_used(&body));
     bytes_free(&body);
 }
 
@@ -349,7 +349,7 @@ static void take_frame(agent *a, const wire_frame *f)
         a->credit[f->kind] += f->number;
         return;
     case WIRE_UNREAD:
-        close_streams(a, f->kind);
+        close_readers(a, f->kind);
         return;
     case WIRE_GONE:
         take_gone(a, f);
@@ -410,11 +410,11 @@ static void await(agent *a, uint64_t now)
     nfds_t count = 0;
     polls[count++] = (struct pollfd){a->signals, POLLIN, 0};
     polls[count++] = (struct pollfd){a->from, POLLIN, 0};
-    polls[count++] = (struct pollfd){a->out.used > 0 ? a->to : -1, POLLOUT, 0};
+    polls[count++] = (struct pollfd){bytes_used(&a->out) > 0 ? a->to : -1, POLLOUT, 0};
     for (int i = 0; i < a->started; i++) {
         for (int k = 0; k < WIRE_KINDS; k++) {
-            const stream *s = &a->ranks[i].streams[k];
-            if (stream_wants(s))
+            const line_reader *s = &a->ranks[i].readers[k];
+            if (line_reader_wants(s))
                 polls[count++] = (struct pollfd){s->fd, POLLIN, 0};
         }
     }
@@ -443,10 +443,10 @@ static void run_loop(agent *a)
         take_signals(a, now);
         watch_ranks(a);
         check_deadlines(a, now);
-        pump_streams(a, now);
-        if (a->out.used > 0 && bytes_write(&a->out, a->to, SIZE_MAX) == BYTES_END)
+        pump_readers(a, now);
+        if (bytes_used(&a->out) > 0 && bytes_write(&a->out, a->to, SIZE_MAX) == BYTES_END)
             a->over = true;
-        if (a->leaving && !a->running && a->out.used == 0)
+        if (a->leaving && !a->running && bytes_used(&a->out) == 0)
             a->over = true;
     }
 }
@@ -477,7 +477,7 @@ static void end_ranks(agent *a)
 static void finish(agent *a)
 {
     for (int k = 0; k < WIRE_KINDS; k++)
-        close_streams(a, k);
+        close_readers(a, k);
     end_ranks(a);
     guard_dismiss(&a->guard);
     board_close(a->board);

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ROOM_MIN 4096
 #define READ_BYTES 65536
 
 _Noreturn void bytes_end_without_memory(void)
@@ -25,20 +24,12 @@ void *bytes_new(size_t count, size_t each)
 }
 
 /* Room for `count` more at the end. */
-static char *make_room(bytes *b, size_t count)
+static void *make_room(bytes *b, size_t count)
 {
-    if (b->start + b->used + count > b->room && b->start > 0) {
-        memmove(b->data, b->data + b->start, b->used);
-        b->start = 0;
-    }
-    if (b->used + count > b->room) {
-        const size_t room = 2 * (b->used + count);
-        b->room = room > ROOM_MIN ? room : ROOM_MIN;
-        b->data = realloc(b->data, b->room);
-        if (b->data == NULL)
-            bytes_end_without_memory();
-    }
-    return b->data + b->start + b->used;
+    void *room = byte_queue_room(b, count);
+    if (room == NULL)
+        bytes_end_without_memory();
+    return room;
 }
 
 void bytes_add(bytes *b, const void *data, size_t count)
@@ -46,7 +37,7 @@ void bytes_add(bytes *b, const void *data, size_t count)
     if (count == 0)
         return;
     memcpy(make_room(b, count), data, count);
-    b->used += count;
+    b->end += count;
 }
 
 void bytes_add_text(bytes *b, const char *text)
@@ -57,15 +48,11 @@ void bytes_add_text(bytes *b, const char *text)
 void bytes_drop(bytes *b, size_t count)
 {
     b->start += count;
-    b->used -= count;
-    if (b->used == 0)
-        b->start = 0;
 }
 
 void bytes_free(bytes *b)
 {
-    free(b->data);
-    *b = (bytes){0};
+    byte_queue_free(b);
 }
 
 static bytes_moved fate(ssize_t moved)
@@ -79,15 +66,16 @@ bytes_moved bytes_read(bytes *b, int fd)
 {
     const ssize_t count = read(fd, make_room(b, READ_BYTES), READ_BYTES);
     if (count > 0)
-        b->used += (size_t)count;
+        b->end += (size_t)count;
     return fate(count);
 }
 
 bytes_moved bytes_write(bytes *b, int fd, size_t limit)
 {
-    if (b->used == 0)
+    const size_t used = bytes_used(b);
+    if (used == 0)
         return BYTES_WAIT;
-    const ssize_t count = write(fd, bytes_first(b), b->used < limit ? b->used : limit);
+    const ssize_t count = write(fd, bytes_first(b), used < limit ? used : limit);
     if (count > 0)
         bytes_drop(b, (size_t)count);
     return fate(count);

@@ -1,4 +1,4 @@
-/* bytes.h: a queue of bytes that grows. Zero is an empty one.
+/* bytes.h: base/byte_queue.h for the program, and bytes from and to descriptors. Zero is an empty one.
  *
  * A launcher or agent without memory ends at once; what it leaves is then ended as after a kill (see
  * guard.h and agent.h). So nothing here can fail.
@@ -6,17 +6,20 @@
 #ifndef RUEDA_CLI_LAUNCH_BYTES_H
 #define RUEDA_CLI_LAUNCH_BYTES_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "base/byte_queue.h"
 
-typedef struct bytes {
-    char *data;
-    size_t start, used, room;
-} bytes;
+#include <stdbool.h>
+
+typedef byte_queue bytes;
 
 static inline char *bytes_first(const bytes *b)
 {
-    return b->data != NULL ? b->data + b->start : NULL;
+    return b->bytes != NULL ? (char *)b->bytes + b->start : NULL;
+}
+
+static inline size_t bytes_used(const bytes *b)
+{
+    return byte_queue_used(b);
 }
 
 void bytes_add(bytes *b, const void *data, size_t count);

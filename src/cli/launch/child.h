@@ -1,5 +1,7 @@
 /* child.h: the one way in which this program starts another.
  *
+ * Who only goes on as a second process of this program (the guard, the agent of our own host, simulated jobs) calls
+ * fork itself: nothing is executed there, and none of what follows has a meaning for it.
  * Between fork and exec the child is alone with one thread, so it may use the whole C library.
  */
 #ifndef RUEDA_CLI_LAUNCH_CHILD_H
@@ -19,7 +21,7 @@
 
 typedef enum child_place { CHILD_BESIDE_US, CHILD_OWN_GROUP, CHILD_OWN_SESSION } child_place;
 
-/* What is zero is as it is for us. */
+/* A field that is zero changes nothing: the child keeps what it has from us. */
 typedef struct child {
     char *const *command; /* looked up in PATH; ends with NULL */
     int input, output, errors;

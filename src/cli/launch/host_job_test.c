@@ -56,7 +56,7 @@ static void job_arrives_as_sent(void **state)
     bytes packed = {0};
     host_job_pack(&sent, &packed);
     host_job got;
-    assert_true(host_job_unpack(&got, bytes_first(&packed), packed.used));
+    assert_true(host_job_unpack(&got, bytes_first(&packed), bytes_used(&packed)));
     bytes_free(&packed); /* the texts have memory of their own */
     assert_string_equal(got.host, "node1");
     assert_string_equal(got.key, "abcd");
@@ -84,14 +84,14 @@ static void cut_jobs_are_refused(void **state)
     const host_job sent = example(ranks);
     bytes packed = {0};
     host_job_pack(&sent, &packed);
-    for (size_t length = 0; length < packed.used; length++) {
+    for (size_t length = 0; length < bytes_used(&packed); length++) {
         host_job got;
         assert_false(host_job_unpack(&got, bytes_first(&packed), length));
         host_job_free(&got);
     }
     bytes_add(&packed, "", 1);
     host_job got;
-    assert_false(host_job_unpack(&got, bytes_first(&packed), packed.used));
+    assert_false(host_job_unpack(&got, bytes_first(&packed), bytes_used(&packed)));
     host_job_free(&got);
     bytes_free(&packed);
 }
@@ -107,11 +107,11 @@ static void changed_jobs_do_no_harm(void **state)
     host_job_pack(&sent, &packed);
     for (int i = 0; i < MUTATIONS; i++) {
         random = random * 1664525u + 1013904223u;
-        char *byte = bytes_first(&packed) + (random >> 8) % packed.used;
+        char *byte = bytes_first(&packed) + (random >> 8) % bytes_used(&packed);
         const char before = *byte;
         *byte = (char)random;
         host_job got;
-        host_job_unpack(&got, bytes_first(&packed), packed.used);
+        host_job_unpack(&got, bytes_first(&packed), bytes_used(&packed));
         host_job_free(&got);
         *byte = before;
     }
@@ -125,7 +125,7 @@ static void frames_come_in_any_pieces(void **state)
     wire_frame f;
     wire_put(&all, WIRE_OUTPUT, WIRE_STDERR, 7, "a line\n", 7);
     wire_put(&all, WIRE_IDLE, 0, 0, NULL, 0);
-    for (size_t i = 0; i < all.used; i++) {
+    for (size_t i = 0; i < bytes_used(&all); i++) {
         const int expected = i >= WIRE_HEADER + 7 ? 1 : 0;
         assert_int_equal(wire_peek(&come, &f), expected);
         bytes_add(&come, bytes_first(&all) + i, 1);
@@ -152,10 +152,10 @@ static void answers_arrive_as_sent(void **state)
     host_answer sent = {.interface = "10.0.0.1", .ssh_here = "fe80::1%eth0"}, got;
     bytes packed = {0};
     host_answer_pack(&sent, &packed);
-    assert_true(host_answer_unpack(&got, bytes_first(&packed), packed.used));
+    assert_true(host_answer_unpack(&got, bytes_first(&packed), bytes_used(&packed)));
     assert_string_equal(got.ssh_here, "fe80::1%eth0");
     assert_string_equal(got.ssh_there, "");
-    assert_false(host_answer_unpack(&got, bytes_first(&packed), packed.used - 1));
+    assert_false(host_answer_unpack(&got, bytes_first(&packed), bytes_used(&packed) - 1));
     bytes_free(&packed);
 }
 

@@ -100,8 +100,8 @@ void host_link_say(host_link *l, wire_type type, int kind, uint32_t number, cons
 /* What a host says is kept to its last bytes. */
 static void keep_last(bytes *said)
 {
-    if (said->used > LINK_ANSWER_MAX)
-        bytes_drop(said, said->used - LINK_ANSWER_MAX);
+    if (bytes_used(said) > LINK_ANSWER_MAX)
+        bytes_drop(said, bytes_used(said) - LINK_ANSWER_MAX);
 }
 
 static void move_errors(host_link *l)
@@ -123,8 +123,8 @@ void host_link_move(host_link *l)
     if (l->pid > 0 && waitpid(l->pid, &l->status, WNOHANG) == l->pid)
         l->pid = 0;
     if (l->fd >= 0) {
-        if (l->out.used > 0 && bytes_write(&l->out, l->fd, SIZE_MAX) == BYTES_END)
-            bytes_drop(&l->out, l->out.used);
+        if (bytes_used(&l->out) > 0 && bytes_write(&l->out, l->fd, SIZE_MAX) == BYTES_END)
+            bytes_drop(&l->out, bytes_used(&l->out));
         if (!l->ended && bytes_read(&l->in, l->fd) == BYTES_END)
             l->ended = true;
     }
@@ -136,17 +136,18 @@ bool host_link_greeted(host_link *l, char *greeting, size_t size)
 {
     static const char hello[] = "\n" WIRE_HELLO " ";
     const size_t length = sizeof hello - 1;
-    if (l->in.used < length)
+    if (bytes_used(&l->in) < length)
         return false;
-    const char *first = bytes_first(&l->in), *end = first + l->in.used;
-    const char *found = memmem(first, l->in.used, hello, length);
+    const char *first = bytes_first(&l->in), *end = first + bytes_used(&l->in);
+    const char *found = memmem(first, bytes_used(&l->in), hello, length);
     const char *line_end =
         found != NULL ? memchr(found + length, '\n', (size_t)(end - found) - length) : NULL;
     if (line_end == NULL) {
-        if (l->in.used > LINK_ANSWER_MAX) { /* what cannot be the start of it is what it answered */
-            bytes_add(&l->said, first, l->in.used - length);
+        if (bytes_used(&l->in) >
+            LINK_ANSWER_MAX) { /* what cannot be the start of it is what it answered */
+            bytes_add(&l->said, first, bytes_used(&l->in) - length);
             keep_last(&l->said);
-            bytes_drop(&l->in, l->in.used - length);
+            bytes_drop(&l->in, bytes_used(&l->in) - length);
         }
         return false;
     }
@@ -176,7 +177,7 @@ void host_link_leave(host_link *l, uint64_t leave_by)
 void host_link_finish_writing(host_link *l)
 {
     struct pollfd ready = {l->fd, POLLOUT, 0};
-    while (l->fd >= 0 && l->out.used > 0 && poll(&ready, 1, LAST_WRITE_MS) > 0) {
+    while (l->fd >= 0 && bytes_used(&l->out) > 0 && poll(&ready, 1, LAST_WRITE_MS) > 0) {
         if (bytes_write(&l->out, l->fd, SIZE_MAX) == BYTES_END)
             return;
     }

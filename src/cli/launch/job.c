@@ -222,12 +222,12 @@ static const char *answer_of(job *j, host_link *l, last_line *last)
 {
     *last = (last_line){.count = 0};
     if (l->state == LINK_CONNECTING)
-        bytes_add(&l->said, bytes_first(&l->in), l->in.used);
+        bytes_add(&l->said, bytes_first(&l->in), bytes_used(&l->in));
     tail_show(&l->said, TAIL_LINES_ALL, keep_line, last);
     last->text[strcspn(last->text, "\r")] = '\0';
     if (last->count > 1)
         output_quote(&j->output, l->host, &l->said);
-    bytes_drop(&l->said, l->said.used);
+    bytes_drop(&l->said, bytes_used(&l->said));
     return last->text;
 }
 

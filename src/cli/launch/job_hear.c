@@ -125,7 +125,7 @@ static void tell_other_hosts(job *j, const host_link *of, int rank, int64_t join
     for (size_t i = 0; i < j->link_count; i++) {
         if (&j->links[i] != of && j->links[i].state == LINK_RUNNING)
             host_link_say(&j->links[i], WIRE_GONE, 0, (uint32_t)rank, bytes_first(&body),
-                          body.used);
+                          bytes_used(&body));
     }
     bytes_free(&body);
 }
@@ -181,7 +181,7 @@ static void take_ready(job *j, host_link *l, const wire_frame *f, uint64_t now)
     if (l->state != LINK_PREPARING || !host_answer_unpack(&l->answer, f->body, f->length))
         return;
     l->state = LINK_READY;
-    bytes_drop(&l->said, l->said.used); /* greetings of a login */
+    bytes_drop(&l->said, bytes_used(&l->said)); /* greetings of a login */
     if (j->options->output.verbose)
         output_say(&j->output, "host %s is ready", l->host);
     advance(j, now, false);
@@ -272,7 +272,7 @@ static void greet(job *j, host_link *l, uint64_t now)
     part.key = j->key;
     host_job_pack(&part, &body);
     describe_free(&part);
-    host_link_say(l, WIRE_JOB, 0, 0, bytes_first(&body), body.used);
+    host_link_say(l, WIRE_JOB, 0, 0, bytes_first(&body), bytes_used(&body));
     bytes_free(&body);
     if (l->remote)
         l->ping_at = now;
@@ -300,7 +300,7 @@ static bool has_pending(const host_link *l)
 {
     size_t used = 0;
     for (int k = 0; k < WIRE_KINDS; k++)
-        used += l->pending[k].used;
+        used += bytes_used(&l->pending[k]);
     return used > 0;
 }
 
@@ -322,13 +322,13 @@ static void hear_link(job *j, host_link *l, uint64_t now)
     if (l->ended) /* its process should follow soon */
         l->leave_by = loop_earlier(l->leave_by, now + JOB_LEAVE_S * NS_PER_S);
     move_output(j, l);
-    if (l->state >= LINK_READY && l->state < LINK_LEAVING && l->said.used > 0)
+    if (l->state >= LINK_READY && l->state < LINK_LEAVING && bytes_used(&l->said) > 0)
         l->quote_at = loop_earlier(l->quote_at, now + JOB_QUOTE_MS * NS_PER_MS);
     if (!host_link_is_dead(l) || has_pending(l))
         return;
     if (l->state < LINK_LEAVING)
         job_lose_link(j, l);
-    if (l->greeted && l->said.used > 0)
+    if (l->greeted && bytes_used(&l->said) > 0)
         output_quote(&j->output, l->host, &l->said);
     host_link_close(l);
 }
@@ -386,6 +386,6 @@ void job_hear(job *j, uint64_t now)
 
 bool job_is_over(const job *j)
 {
-    return j->told && j->output.sinks[WIRE_STDOUT].waiting.used == 0 &&
-           j->output.sinks[WIRE_STDERR].waiting.used == 0;
+    return j->told && bytes_used(&j->output.sinks[WIRE_STDOUT].waiting) == 0 &&
+           bytes_used(&j->output.sinks[WIRE_STDERR].waiting) == 0;
 }

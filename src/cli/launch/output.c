@@ -222,7 +222,7 @@ static void say_line(output *o, const char *line)
 static void put_on_sink(output *o, int rank, int kind, const char *data, size_t count)
 {
     sink *to = &o->sinks[kind];
-    const void *from = &o->ranks[rank].files[kind]; /* any address of the stream's own */
+    const void *from = &o->ranks[rank].files[kind]; /* any address of this output's own */
     char prefix[PREFIX_MAX];
     if (count == 0) {
         sink_finish(to, from);
@@ -300,7 +300,7 @@ static void quote_line(void *context, const char *text)
 void output_quote(output *o, const char *host, bytes *said)
 {
     tail_show(said, TAIL_LINES_ALL, quote_line, &(quoting){o, host});
-    bytes_drop(said, said->used);
+    bytes_drop(said, bytes_used(said));
 }
 
 void output_show_tail(output *o, int rank)
@@ -308,7 +308,7 @@ void output_show_tail(output *o, int rank)
     const launch_output *how = &o->options->output;
     const bytes *tails = o->ranks[rank].tails;
     char name[32];
-    if (tails[WIRE_STDOUT].used + tails[WIRE_STDERR].used == 0 ||
+    if (bytes_used(&tails[WIRE_STDOUT]) + bytes_used(&tails[WIRE_STDERR]) == 0 ||
         (o->options->ranks == 1 && how->directory == NULL))
         return; /* a single rank's last lines are the last ones anyway */
     output_say(o, "the last lines of rank %d again:", rank);

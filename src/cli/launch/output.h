@@ -29,7 +29,7 @@ void output_close(output *o);
 
 /* Whether output_put may be called; otherwise the sinks must be flushed first. */
 bool output_has_room(const output *o, int kind);
-/* A line of a rank or a part of one, or some of its results; count 0: the end of its stream. */
+/* A line of a rank or a part of one, or some of its results; count 0: the end of its output. */
 void output_put(output *o, int rank, int kind, const char *data, size_t count);
 /* Something is lost, for this reason. Told once. The job goes on: its work is worth more than its lines, but it
  * cannot end with success. */

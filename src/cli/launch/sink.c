@@ -6,7 +6,7 @@
 
 bool sink_has_room(const sink *s)
 {
-    return s->closed || s->waiting.used < SINK_MAX;
+    return s->closed || bytes_used(&s->waiting) < SINK_MAX;
 }
 
 void sink_put(sink *s, const void *from, const char *prefix, const char *data, size_t count)
@@ -55,9 +55,9 @@ void sink_line(sink *s, const char *text)
 /* A pipe that is writable takes PIPE_BUF bytes without blocking, so no more at a time. */
 void sink_flush(sink *s)
 {
-    if (s->waiting.used > 0 && bytes_write(&s->waiting, s->fd, PIPE_BUF) == BYTES_END) {
+    if (bytes_used(&s->waiting) > 0 && bytes_write(&s->waiting, s->fd, PIPE_BUF) == BYTES_END) {
         s->closed = true;
         s->error = errno == EPIPE ? 0 : errno;
-        bytes_drop(&s->waiting, s->waiting.used);
+        bytes_drop(&s->waiting, bytes_used(&s->waiting));
     }
 }

@@ -6,8 +6,8 @@
 void tail_add(bytes *tail, const char *data, size_t count)
 {
     bytes_add(tail, data, count);
-    if (tail->used > 2 * TAIL_BYTES)
-        bytes_drop(tail, tail->used - TAIL_BYTES);
+    if (bytes_used(tail) > 2 * TAIL_BYTES)
+        bytes_drop(tail, bytes_used(tail) - TAIL_BYTES);
 }
 
 static bool ends_line(char c)
@@ -34,10 +34,10 @@ void tail_show(const bytes *tail, int lines, void (*show)(void *context, const c
 {
     const char *data = bytes_first(tail);
     char line[TAIL_BYTES + 1];
-    size_t at = tail->used > 0 ? first_kept(data, tail->used, lines) : 0;
-    while (at < tail->used) {
+    size_t at = bytes_used(tail) > 0 ? first_kept(data, bytes_used(tail), lines) : 0;
+    while (at < bytes_used(tail)) {
         size_t length = 0;
-        while (at + length < tail->used && !ends_line(data[at + length]))
+        while (at + length < bytes_used(tail) && !ends_line(data[at + length]))
             length++;
         if (length > 0) {
             const size_t shown = length < TAIL_BYTES ? length : TAIL_BYTES;

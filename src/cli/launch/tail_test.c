@@ -46,11 +46,11 @@ static void memory_is_bounded(void **state)
     bytes tail = {0};
     for (int i = 0; i < 100000; i++) {
         tail_add(&tail, "0123456789", 10);
-        assert_true(tail.used <= 2 * TAIL_BYTES + 10);
+        assert_true(bytes_used(&tail) <= 2 * TAIL_BYTES + 10);
     }
     bytes seen = {0};
     tail_show(&tail, TAIL_LINES, collect, &seen);
-    assert_true(seen.used >= TAIL_BYTES - 1 && seen.used <= TAIL_BYTES + 1);
+    assert_true(bytes_used(&seen) >= TAIL_BYTES - 1 && bytes_used(&seen) <= TAIL_BYTES + 1);
     bytes_free(&seen);
     bytes_free(&tail);
 }

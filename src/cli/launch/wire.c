@@ -28,7 +28,7 @@ void wire_put(bytes *to, wire_type type, int kind, uint32_t number, const void *
 
 int wire_peek(const bytes *from, wire_frame *frame)
 {
-    if (from->used < WIRE_HEADER)
+    if (bytes_used(from) < WIRE_HEADER)
         return 0;
     const unsigned char *header = (const unsigned char *)bytes_first(from);
     *frame = (wire_frame){.type = (wire_type)header[0],
@@ -39,7 +39,7 @@ int wire_peek(const bytes *from, wire_frame *frame)
     if (frame->type < WIRE_JOB || frame->type > WIRE_NOTE || frame->kind >= WIRE_KINDS ||
         frame->length > WIRE_BODY_MAX)
         return -1;
-    return from->used - WIRE_HEADER >= frame->length ? 1 : 0;
+    return bytes_used(from) - WIRE_HEADER >= frame->length ? 1 : 0;
 }
 
 void wire_drop(bytes *from, const wire_frame *frame)

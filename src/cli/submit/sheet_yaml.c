@@ -118,16 +118,16 @@ static bool write_scalar(sheet *s, const yaml_node_t *node)
         bytes_free(&filled);
         return false;
     }
-    const char *value = filled.used > 0 ? bytes_first(&filled) : "";
-    if (!plain && memchr(value, '\n', filled.used) != NULL)
+    const char *value = bytes_used(&filled) > 0 ? bytes_first(&filled) : "";
+    if (!plain && memchr(value, '\n', bytes_used(&filled)) != NULL)
         style = YAML_LITERAL_SCALAR_STYLE;
     yaml_event_t event;
     const bool good =
         yaml_scalar_event_initialize(&event, NULL, NULL, (const yaml_char_t *)value,
-                                     (int)filled.used, plain, true, style) != 0
+                                     (int)bytes_used(&filled), plain, true, style) != 0
             ? emit(s, &event)
             : submit_complain("'%.*s' cannot stand in a YAML file, which is UTF-8 alone",
-                              (int)filled.used, value);
+                              (int)bytes_used(&filled), value);
     bytes_free(&filled);
     return good;
 }

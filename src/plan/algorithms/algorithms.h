@@ -20,8 +20,16 @@ enum plan_service {
                              others are asked for ranks of which those of a host follow each other */
 };
 
-/* Whether the algorithm serves the collective, and what it says. */
-bool plan_serves(plan_algorithm algorithm, plan_collective collective, unsigned *service);
+/* Who writes the plans of a collective by an algorithm. */
+typedef struct plan_row {
+    plan_algorithm algorithm;
+    plan_collective collective;
+    plan_author *author;
+    unsigned service;
+} plan_row;
+
+/* NULL: the algorithm does not serve the collective. */
+const plan_row *plan_find_row(plan_algorithm algorithm, plan_collective collective);
 
 plan_author direct_allreduce, direct_allgather, direct_broadcast, direct_alltoall,
     direct_reducescatter, direct_barrier;

@@ -1,6 +1,6 @@
 /* shm.c: the transport between ranks of one host. Peer memory is the segment and the heaps; messages are
  * single-writer, single-reader rings, whose memory is taken when the first byte is sent. */
-#include "transport/transport.h"
+#include "transport/shm/shm.h"
 
 #include <stdlib.h>
 #include <string.h>

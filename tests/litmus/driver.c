@@ -1,12 +1,12 @@
-/* seat.c: one drives at a time, nobody who waits is forgotten, and when the driver leaves while work is left
+/* driver.c: one drives at a time, nobody who waits is forgotten, and when the driver leaves while work is left
  * somebody else goes on.
  *
  * What C11 does not promise: that a waiter that is about to sleep sees the end of its request (a release store)
  * although the driver saw no sleepers. As in background.c the store would have to be seq_cst, and no machine of
  * today shows it.
  *
- * models src/engine/drive.c take_seat 707400182
- * models src/engine/drive.c drive_try 3817523384
+ * models src/engine/drive.c become_driver 3799559800
+ * models src/engine/drive.c drive_try 3631320011
  * models src/engine/drive.c drive_leave 1394768928
  * models src/engine/drive.c follow 1673560986
  * models src/engine/drive.c engine_wait 2723799106
@@ -98,12 +98,12 @@ static const litmus_change end = {.order_of = "end.store", .order = RELEASE};
 static void nobody_is_forgotten(void **unused)
 {
     (void)unused;
-    litmus_holds("seat: a waiter and the background thread", &alone);
-    litmus_holds("seat: the background thread makes room", &makes_room);
-    litmus_holds("seat: two waiters", &two_waiters);
-    litmus_holds("seat: a waiter beside a driver", &beside_a_driver);
-    litmus_holds("seat: leaving with work left", &leaving);
-    litmus_holds("seat: leaving a wait with work left", &leaving_a_wait);
+    litmus_holds("driver: a waiter and the background thread", &alone);
+    litmus_holds("driver: the background thread makes room", &makes_room);
+    litmus_holds("driver: two waiters", &two_waiters);
+    litmus_holds("driver: a waiter beside a driver", &beside_a_driver);
+    litmus_holds("driver: leaving with work left", &leaving);
+    litmus_holds("driver: leaving a wait with work left", &leaving_a_wait);
 }
 
 /* C11 does not order a release store before the looks that follow it; x86 and ARMv8 do. */
@@ -133,17 +133,17 @@ static void what_is_needed(void **unused)
         litmus_change change;
         const char *failure;
     } cases[] = {
-        {"no look for work when the seat is left", &leaving,
+        {"no look for work when the driver leaves", &leaving,
          with((litmus_change){0}, "leave.look", NULL, NULL), LITMUS_FOR_EVER},
-        {"the look for work before the seat is left", &leaving,
+        {"the look for work before the driver leaves", &leaving,
          with((litmus_change){0}, NULL, "leave.store", "leave.look"), LITMUS_FOR_EVER},
         {"no look for work after a wait", &leaving_a_wait,
          with((litmus_change){0}, "wait.look", NULL, NULL), LITMUS_FOR_EVER},
         {"the state after the last look", &leaving_a_wait,
          with((litmus_change){0}, NULL, "rest.asleep", "rest.looked"), LITMUS_FOR_EVER},
-        {"waiters not told that the seat is free", &two_waiters,
+        {"waiters not told that nobody drives", &two_waiters,
          with((litmus_change){0}, "leave.tell", NULL, NULL), LITMUS_FOR_EVER},
-        {"waiters told before the seat is free", &two_waiters,
+        {"waiters told before nobody drives", &two_waiters,
          with((litmus_change){0}, NULL, "leave.store", "leave.tell"), LITMUS_FOR_EVER},
         {"a waiter that does not count itself before it looks", &beside_a_driver,
          with((litmus_change){0}, NULL, "follow.count", "follow.driving"), LITMUS_FOR_EVER},
@@ -155,7 +155,7 @@ static void what_is_needed(void **unused)
          with((litmus_change){0}, "follow.driving", NULL, NULL), LITMUS_FOR_EVER},
         {"no bell for the driver", &makes_room,
          with((litmus_change){0}, "notify.fence", NULL, NULL), LITMUS_FOR_EVER},
-        {"two in the seat", &two_waiters, with((litmus_change){0}, "seat.take", NULL, NULL),
+        {"two drivers", &two_waiters, with((litmus_change){0}, "driver.become", NULL, NULL),
          LITMUS_RACE},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)

@@ -1,7 +1,7 @@
-/* fuzz_record.c: a stream of records delivers what was sent or nothing, whatever happens on the line. */
+/* fuzz_envelope.c: a stream of envelopes delivers what was sent or nothing, whatever happens on the line. */
 #include "fuzz.h"
 
-#include "net/record.h"
+#include "net/envelope.h"
 #include "net/seal.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 
 #define PLAIN_MAX 4096
 #define PIECE_MIN 8 /* of fuzz_piece */
-#define SEALED_MAX (PLAIN_MAX + (PLAIN_MAX / PIECE_MIN + 1) * (RECORD_HEADER + RECORD_TAG))
+#define SEALED_MAX (PLAIN_MAX + (PLAIN_MAX / PIECE_MIN + 1) * (ENVELOPE_HEADER + ENVELOPE_TAG))
 
 #define KEY_BYTES 700 /* content under one key */
 
@@ -20,9 +20,8 @@ static size_t deliver(const proof_session *session, const uint8_t *sealed, size_
                       fuzz_input *in, uint8_t *plain, size_t room)
 {
     int fds[2];
-    seal *far = seal_make(session, true);
+    seal *far = seal_make(session, true, KEY_BYTES);
     must(far != NULL);
-    seal_limit_keys(far, KEY_BYTES);
     must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds) == 0);
     size_t put = 0, done = 0;
     for (bool over = false, ended = false; !over;) {
@@ -42,22 +41,22 @@ static size_t deliver(const proof_session *session, const uint8_t *sealed, size_
     return done;
 }
 
-/* Seals `plain` in records of the sizes the input says. */
+/* Seals `plain` in envelopes of the sizes the input says. */
 static size_t seal_all(const proof_session *session, const uint8_t *plain, size_t bytes,
                        fuzz_input *in, uint8_t *sealed)
 {
-    record_direction out;
-    record_start(&out, session->cipher, session->encrypts, session->to_host);
+    envelope_direction out;
+    envelope_start(&out, session->cipher, session->encrypts, session->to_host);
     out.key_bytes = KEY_BYTES;
     size_t used = 0;
     for (size_t done = 0, piece; done < bytes; done += piece) {
         piece = fuzz_piece(in, bytes - done);
-        record_frame frame;
-        uint8_t *content = sealed + used + RECORD_HEADER;
-        memmove(content, record_seal(&out, plain + done, piece, content, &frame), piece);
-        memcpy(sealed + used, frame.header, RECORD_HEADER);
-        memcpy(content + piece, frame.tag, RECORD_TAG);
-        used += RECORD_HEADER + piece + RECORD_TAG;
+        envelope_frame frame;
+        uint8_t *content = sealed + used + ENVELOPE_HEADER;
+        memmove(content, envelope_seal(&out, plain + done, piece, content, &frame), piece);
+        memcpy(sealed + used, frame.header, ENVELOPE_HEADER);
+        memcpy(content + piece, frame.tag, ENVELOPE_TAG);
+        used += ENVELOPE_HEADER + piece + ENVELOPE_TAG;
     }
     return used;
 }
@@ -96,10 +95,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         alter(&session, &in);
         return 0;
     }
-    uint8_t got[64], header[RECORD_HEADER];
+    uint8_t got[64], header[ENVELOPE_HEADER];
     fuzz_input steps = in;
     fuzz_bytes(&steps, header, sizeof header);
-    must(record_length(header) <= RECORD_PLAIN);
+    must(envelope_length(header) <= ENVELOPE_PLAIN);
     steps = in; /* the same bytes decide, and are put on the line */
     must(deliver(&session, in.data, in.bytes, &steps, got, sizeof got) == 0);
     return 0;

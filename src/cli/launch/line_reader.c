@@ -1,5 +1,5 @@
-/* stream.c: see stream.h. */
-#include "cli/launch/stream.h"
+/* line_reader.c: see line_reader.h. */
+#include "cli/launch/line_reader.h"
 
 #include <errno.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static size_t first_line(const char *data, size_t count)
 
 /* Hands whole lines on while there is room; with `all`, or when the buffer is full, also the part of
  * a line. */
-static void hand_on(stream *s, bool all)
+static void hand_on(line_reader *s, bool all)
 {
     size_t start = 0;
     while (start < s->used) {
@@ -36,20 +36,20 @@ static void hand_on(stream *s, bool all)
     memmove(s->data, s->data + start, s->used);
 }
 
-static void end(stream *s)
+static void end(line_reader *s)
 {
     s->at_end = true;
     hand_on(s, true);
     if (s->used == 0 && s->take(s, NULL, 0))
-        stream_close(s);
+        line_reader_close(s);
 }
 
-bool stream_wants(const stream *s)
+bool line_reader_wants(const line_reader *s)
 {
     return s->fd >= 0 && !s->at_end && s->used < sizeof s->data;
 }
 
-void stream_pump(stream *s, bool last)
+void line_reader_pump(line_reader *s, bool last)
 {
     if (s->fd < 0)
         return;
@@ -58,7 +58,7 @@ void stream_pump(stream *s, bool last)
         return;
     }
     hand_on(s, false);
-    if (!stream_wants(s))
+    if (!line_reader_wants(s))
         return;
     const ssize_t count = read(s->fd, s->data + s->used, sizeof s->data - s->used);
     if (count > 0) {
@@ -69,7 +69,7 @@ void stream_pump(stream *s, bool last)
     }
 }
 
-void stream_close(stream *s)
+void line_reader_close(line_reader *s)
 {
     if (s->fd >= 0)
         close(s->fd);

@@ -1,15 +1,15 @@
-/* record_test.c: records open once, in order, unaltered, and not otherwise, encrypted or only authenticated. */
+/* envelope_test.c: envelopes open once, in order, unaltered, and not otherwise, encrypted or only authenticated. */
 #include "net/bytes.h"
-#include "net/record.h"
+#include "net/envelope.h"
 #include "net/testing.h"
 
 #include <stdlib.h>
 
 static const uint8_t key[NET_KEY_BYTES] = {1, 2, 3}, other_key[NET_KEY_BYTES] = {1, 2, 4};
-static const size_t sizes[] = {1, 2, 15, 16, 17, 1000, RECORD_PLAIN - 1, RECORD_PLAIN};
+static const size_t sizes[] = {1, 2, 15, 16, 17, 1000, ENVELOPE_PLAIN - 1, ENVELOPE_PLAIN};
 #define SIZES (sizeof sizes / sizeof sizes[0])
 
-static uint8_t plain[RECORD_PLAIN], content[RECORD_PLAIN], second[RECORD_PLAIN];
+static uint8_t plain[ENVELOPE_PLAIN], content[ENVELOPE_PLAIN], second[ENVELOPE_PLAIN];
 
 /* A cipher, and whether it encrypts or only authenticates. */
 typedef struct way {
@@ -43,17 +43,17 @@ static void in_all_ways(void (*test)(way w))
         in_all_ways(function);                                                                     \
     }
 
-static void start(way w, record_direction *out, record_direction *in)
+static void start(way w, envelope_direction *out, envelope_direction *in)
 {
-    record_start(out, w.cipher, w.encrypts, key);
-    record_start(in, w.cipher, w.encrypts, key);
+    envelope_start(out, w.cipher, w.encrypts, key);
+    envelope_start(in, w.cipher, w.encrypts, key);
 }
 
-/* A record as it would have travelled, its content in `to`. */
-static record_frame seal_to(record_direction *d, size_t bytes, uint8_t *to)
+/* An envelope as it would have travelled, its content in `to`. */
+static envelope_frame seal_to(envelope_direction *d, size_t bytes, uint8_t *to)
 {
-    record_frame frame;
-    const uint8_t *travels = record_seal(d, plain, bytes, to, &frame);
+    envelope_frame frame;
+    const uint8_t *travels = envelope_seal(d, plain, bytes, to, &frame);
     assert_ptr_equal(travels, d->encrypts ? to : plain);
     memmove(to, travels, bytes);
     return frame;
@@ -61,42 +61,42 @@ static record_frame seal_to(record_direction *d, size_t bytes, uint8_t *to)
 
 static void open_what_was_sealed(way w)
 {
-    record_direction out, in;
+    envelope_direction out, in;
     start(w, &out, &in);
     for (size_t i = 0; i < SIZES; i++) {
-        const record_frame frame = seal_to(&out, sizes[i], content);
-        assert_int_equal(record_length(frame.header), sizes[i]);
+        const envelope_frame frame = seal_to(&out, sizes[i], content);
+        assert_int_equal(envelope_length(frame.header), sizes[i]);
         if (sizes[i] >= 16)
             assert_int_equal(memcmp(content, plain, 16) != 0, w.encrypts);
-        assert_true(record_open(&in, &frame, content));
+        assert_true(envelope_open(&in, &frame, content));
         assert_memory_equal(content, plain, sizes[i]);
     }
 }
-TEST_IN_ALL_WAYS(records_open_again, open_what_was_sealed)
+TEST_IN_ALL_WAYS(envelopes_open_again, open_what_was_sealed)
 
 static void seal_in_place(way w)
 {
-    record_direction out, in;
+    envelope_direction out, in;
     start(w, &out, &in);
     for (size_t i = 0; i < SIZES; i++) {
-        record_frame frame;
+        envelope_frame frame;
         memcpy(content, plain, sizes[i]);
-        assert_ptr_equal(record_seal(&out, content, sizes[i], content, &frame), content);
-        assert_true(record_open(&in, &frame, content));
+        assert_ptr_equal(envelope_seal(&out, content, sizes[i], content, &frame), content);
+        assert_true(envelope_open(&in, &frame, content));
         assert_memory_equal(content, plain, sizes[i]);
     }
 }
-TEST_IN_ALL_WAYS(records_are_sealed_and_opened_in_place, seal_in_place)
+TEST_IN_ALL_WAYS(envelopes_are_sealed_and_opened_in_place, seal_in_place)
 
 #define ALTERED 40
 
 static void alter_every_bit(way w)
 {
-    record_direction out, in;
+    envelope_direction out, in;
     start(w, &out, &in);
-    const record_frame frame = seal_to(&out, ALTERED, second);
+    const envelope_frame frame = seal_to(&out, ALTERED, second);
     for (size_t bit = 0; bit < 8 * (sizeof frame + ALTERED); bit++) {
-        record_frame altered = frame;
+        envelope_frame altered = frame;
         const uint8_t flip = (uint8_t)(1 << bit % 8);
         memcpy(content, second, ALTERED);
         memset(content + ALTERED, 0, sizeof content - ALTERED);
@@ -104,46 +104,46 @@ static void alter_every_bit(way w)
             ((uint8_t *)&altered)[bit / 8] ^= flip;
         else
             content[bit / 8 - sizeof frame] ^= flip;
-        assert_true(record_length(altered.header) == 0 || !record_open(&in, &altered, content));
+        assert_true(envelope_length(altered.header) == 0 || !envelope_open(&in, &altered, content));
     }
-    assert_true(record_open(&in, &frame, second)); /* the failures have not moved it on */
+    assert_true(envelope_open(&in, &frame, second)); /* the failures have not moved it on */
     assert_memory_equal(second, plain, ALTERED);
 }
 TEST_IN_ALL_WAYS(no_bit_can_be_altered, alter_every_bit)
 
-static bool opens(record_direction *in, const record_frame *frame, const uint8_t *bytes)
+static bool opens(envelope_direction *in, const envelope_frame *frame, const uint8_t *bytes)
 {
     memcpy(content, bytes, 100);
-    return record_open(in, frame, content);
+    return envelope_open(in, frame, content);
 }
 
 static void change_the_order(way w)
 {
     static uint8_t first[100];
-    record_direction out, in;
+    envelope_direction out, in;
     start(w, &out, &in);
-    const record_frame a = seal_to(&out, 100, first), b = seal_to(&out, 100, second);
-    assert_memory_not_equal(a.tag, b.tag, RECORD_TAG); /* the same bytes look different */
+    const envelope_frame a = seal_to(&out, 100, first), b = seal_to(&out, 100, second);
+    assert_memory_not_equal(a.tag, b.tag, ENVELOPE_TAG); /* the same bytes look different */
     assert_false(opens(&in, &b, second));
     assert_true(opens(&in, &a, first));
     assert_false(opens(&in, &a, first));
     assert_true(opens(&in, &b, second));
 }
-TEST_IN_ALL_WAYS(records_cannot_be_repeated_dropped_or_swapped, change_the_order)
+TEST_IN_ALL_WAYS(envelopes_cannot_be_repeated_dropped_or_swapped, change_the_order)
 
 static void use_another_key(way w)
 {
-    record_direction out, in;
+    envelope_direction out, in;
     start(w, &out, &in);
-    record_start(&in, w.cipher, w.encrypts, other_key);
-    const record_frame frame = seal_to(&out, 100, second);
+    envelope_start(&in, w.cipher, w.encrypts, other_key);
+    const envelope_frame frame = seal_to(&out, 100, second);
     assert_false(opens(&in, &frame, second));
-    record_start(&in, w.cipher, !w.encrypts, key);
+    envelope_start(&in, w.cipher, !w.encrypts, key);
     assert_false(opens(&in, &frame, second));
     if (!has_cipher(PROOF_AES256GCM))
         return;
-    record_start(&in, w.cipher == PROOF_AES256GCM ? PROOF_CHACHA20 : PROOF_AES256GCM, w.encrypts,
-                 key);
+    envelope_start(&in, w.cipher == PROOF_AES256GCM ? PROOF_CHACHA20 : PROOF_AES256GCM, w.encrypts,
+                   key);
     assert_false(opens(&in, &frame, second));
 }
 TEST_IN_ALL_WAYS(another_key_cipher_or_use_opens_nothing, use_another_key)
@@ -152,13 +152,13 @@ TEST_IN_ALL_WAYS(another_key_cipher_or_use_opens_nothing, use_another_key)
 static void what_is_authenticated_has_the_usual_tag(void **state)
 {
     (void)state;
-    record_direction out;
-    record_frame frame;
-    uint8_t nonce[12] = {[8] = 100}, tag[RECORD_TAG];
-    record_start(&out, PROOF_CHACHA20, false, key);
+    envelope_direction out;
+    envelope_frame frame;
+    uint8_t nonce[12] = {[8] = 100}, tag[ENVELOPE_TAG];
+    envelope_start(&out, PROOF_CHACHA20, false, key);
     for (uint8_t i = 0; i < 3; i++) {
         nonce[0] = i;
-        record_seal(&out, plain, 100, content, &frame);
+        envelope_seal(&out, plain, 100, content, &frame);
         crypto_aead_chacha20poly1305_ietf_encrypt_detached(second, tag, NULL, NULL, 0, plain, 100,
                                                            NULL, nonce, key);
         assert_memory_equal(frame.tag, tag, sizeof tag);
@@ -167,13 +167,13 @@ static void what_is_authenticated_has_the_usual_tag(void **state)
 
 static void change_keys(way w)
 {
-    record_direction out, in;
+    envelope_direction out, in;
     uint8_t expected[NET_KEY_BYTES], label[16] = "rueda next key";
     start(w, &out, &in);
     out.key_bytes = in.key_bytes = 250;
     memcpy(expected, key, sizeof expected);
     for (int i = 1; i <= 21; i++) {
-        const record_frame frame = seal_to(&out, 100, second);
+        const envelope_frame frame = seal_to(&out, 100, second);
         assert_true(opens(&in, &frame, second));
         assert_memory_equal(content, plain, 100);
         uint8_t last[NET_KEY_BYTES];
@@ -184,7 +184,7 @@ static void change_keys(way w)
         assert_memory_equal(in.key, expected, sizeof expected);
     }
     in.key_bytes = 10; /* who counts differently reads nothing more */
-    record_frame frame = seal_to(&out, 100, second);
+    envelope_frame frame = seal_to(&out, 100, second);
     assert_true(opens(&in, &frame, second));
     frame = seal_to(&out, 100, second);
     assert_false(opens(&in, &frame, second));
@@ -194,29 +194,29 @@ TEST_IN_ALL_WAYS(keys_change_after_their_bytes, change_keys)
 static void a_key_serves_for_64_gib(void **state)
 {
     (void)state;
-    record_direction d;
-    record_start(&d, PROOF_CHACHA20, false, key);
+    envelope_direction d;
+    envelope_start(&d, PROOF_CHACHA20, false, key);
     assert_int_equal(d.key_bytes, UINT64_C(64) * 1024 * 1024 * 1024);
 }
 
 static void lengths_are_bounded(void **state)
 {
     (void)state;
-    static const uint32_t bad[] = {0, RECORD_PLAIN + 1, 1u << 24, UINT32_MAX, 0x80000000u};
-    uint8_t header[RECORD_HEADER];
+    static const uint32_t bad[] = {0, ENVELOPE_PLAIN + 1, 1u << 24, UINT32_MAX, 0x80000000u};
+    uint8_t header[ENVELOPE_HEADER];
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         bytes_put32(header, bad[i]);
-        assert_int_equal(record_length(header), 0);
+        assert_int_equal(envelope_length(header), 0);
     }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(records_open_again),
-        cmocka_unit_test(records_are_sealed_and_opened_in_place),
+        cmocka_unit_test(envelopes_open_again),
+        cmocka_unit_test(envelopes_are_sealed_and_opened_in_place),
         cmocka_unit_test(no_bit_can_be_altered),
-        cmocka_unit_test(records_cannot_be_repeated_dropped_or_swapped),
+        cmocka_unit_test(envelopes_cannot_be_repeated_dropped_or_swapped),
         cmocka_unit_test(another_key_cipher_or_use_opens_nothing),
         cmocka_unit_test(what_is_authenticated_has_the_usual_tag),
         cmocka_unit_test(keys_change_after_their_bytes),
