@@ -152,6 +152,7 @@ rueda_status context_start_engine(context *here, const config *settings,
      * setting that differs is found by all of them, and all come again */
     if (status == RUEDA_OK || (e->met && status != RUEDA_ERR_CONFIG))
         here->generation = generation;
+    here->others_failed = e->others_failed;
     if (status != RUEDA_OK)
         return free(e), status;
     here->engine = e;

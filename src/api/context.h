@@ -27,6 +27,7 @@ typedef struct context {
     heap heap;           /* the memory of rueda_alloc, for this and later engines */
     members *members;    /* of an elastic job, which has an engine for each view; else NULL */
     context_view view;   /* the one that was adopted last */
+    bool others_failed;  /* the last engine did not start because of other ranks */
     int (*interrupted)(void *); /* of the last rueda_init; or NULL */
     void *interrupted_argument;
 } context;
@@ -93,7 +94,7 @@ rueda_status context_timeline_start(const context *here, const char *path, int m
 rueda_status context_timeline_stop(const context *here);
 
 /* elastic.c: before the first engine of an elastic job, and after its last. */
-rueda_status elastic_begin(context *here, const config *settings);
+rueda_status elastic_begin(context *here, config *settings);
 void elastic_end(context *here);
 /* context.c: an engine of this generation, with these settings. */
 rueda_status context_start_engine(context *here, const config *settings,

@@ -5,12 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-rueda_status elastic_begin(context *here, const config *settings)
+#define SECOND_NS UINT64_C(1000000000)
+
+rueda_status elastic_begin(context *here, config *settings)
 {
     const uint32_t worker = (uint32_t)settings->rank, size = (uint32_t)settings->size;
     if (worker >= size)
         return RUEDA_OK; /* engine_start says what is wrong */
-    const rueda_status status = members_open(worker, size, here->generation + 1, &here->members);
+    engine_choose_heartbeat(settings);
+    const uint64_t silence_ns = (uint64_t)settings->heartbeat * SECOND_NS;
+    const rueda_status status =
+        members_open(worker, size, here->generation + 1, silence_ns, &here->members);
     if (status != RUEDA_OK)
         return status;
     here->view.now = members_adopted(here->members);
@@ -63,6 +68,14 @@ static rueda_status start_view(context *here)
     return status;
 }
 
+/* A view did not begin because of other ranks, which have died, left, or know already of yet another view: there will be
+ * one soon. */
+static bool is_followed(const context *here, rueda_status status)
+{
+    return status == RUEDA_ERR_MEMBERS || members_is_decided(here->members) ||
+           (here->others_failed && members_await(here->members));
+}
+
 /* Until a view has begun: members may be lost while it does. */
 static rueda_status adopt_next(context *here)
 {
@@ -72,10 +85,10 @@ static rueda_status adopt_next(context *here)
                                &here->view.now);
         if (context_peek(here) != NULL)
             context_stop_engine(here);
-        if (status == RUEDA_OK)
-            status = start_view(here);
-    } while (status == RUEDA_ERR_MEMBERS ||
-             (status != RUEDA_OK && members_is_decided(here->members)));
+        if (status != RUEDA_OK)
+            return status;
+        status = start_view(here);
+    } while (status != RUEDA_OK && is_followed(here, status));
     return status;
 }
 

@@ -182,6 +182,8 @@ rueda_status boot_join(const config *settings, boot_identity *who, uint64_t gene
         status = join(settings, &me, generation, &there, log, &shared, &held);
     meeting->met = there.met;
     if (status != RUEDA_OK) {
+        meeting->others_failed =
+            (there.over && !there.left) || status == RUEDA_ERR_PEER || status == RUEDA_ERR_TIMEOUT;
         boot_name_rank(status, who->rank);
         attendance_fail(&there, status);
         status = there.left ? RUEDA_ERR_INTERRUPTED : status;

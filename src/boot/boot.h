@@ -56,6 +56,7 @@ typedef struct boot_meeting {
         deadline_ns;   /* what is left to do has time until then, where rank 0 was reached late */
     attendance *there; /* until all are there; then NULL */
     bool met; /* others know of this rank in this generation; also told where boot_join fails */
+    bool others_failed; /* where it fails: because of other ranks, and not of this one */
 } boot_meeting;
 
 /* What a rank shares with the others of its host. */

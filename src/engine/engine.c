@@ -15,7 +15,7 @@
 #define FAREWELL_NS UINT64_C(1000000000) /* for the last words in a job that is broken */
 
 /* Who wants to go on after a loss wants to know of it earlier. */
-static void choose_heartbeat(config *settings)
+void engine_choose_heartbeat(config *settings)
 {
     if (settings->heartbeat < 0)
         settings->heartbeat = settings->elastic ? HEARTBEAT_ELASTIC_S : HEARTBEAT_S;
@@ -23,7 +23,7 @@ static void choose_heartbeat(config *settings)
 
 static rueda_status read_settings(engine *e)
 {
-    choose_heartbeat(&e->settings);
+    engine_choose_heartbeat(&e->settings);
     if (!log_level_parse(e->settings.log_level.text, &e->log.level))
         return status_fail(RUEDA_ERR_CONFIG, "RUEDA_LOG_LEVEL=%s is not error, warn, info or debug",
                            e->settings.log_level.text);
@@ -152,6 +152,7 @@ static rueda_status join_job(engine *e, const rueda_init_options *options)
     explicit_bzero(&e->settings.key,
                    sizeof e->settings.key); /* the meeting has it where it is used */
     e->met = meeting.met;
+    e->others_failed = meeting.others_failed;
     if (status != RUEDA_OK)
         return status;
     e->control = (control){.segment = &e->segment,

@@ -97,8 +97,9 @@ struct engine {
     logger log;
     boot_identity who;
     uint64_t generation;
-    bool met;     /* others know of this rank in this generation */
-    board *board; /* NULL: not started by `rueda run` */
+    bool met;           /* others know of this rank in this generation */
+    bool others_failed; /* engine_start has failed because of other ranks */
+    board *board;       /* NULL: not started by `rueda run` */
     segment segment;
     control control;       /* over the segment, and the network if there is one */
     transports transports; /* of all sets */
@@ -160,6 +161,8 @@ struct engine {
  * must outlive the engine. ERR_MEMBERS: the members have changed again. */
 rueda_status engine_start(engine *e, const config *settings, const rueda_init_options *options,
                           uint64_t generation, heap *h, members *m);
+/* What the setting means where it was not given. */
+void engine_choose_heartbeat(config *settings);
 /* Finishes what is agreed, ends the rest with ERR_SHUTDOWN, leaves the job. */
 void engine_stop(engine *e);
 /* Around a fork, one at a time: nobody drives meanwhile, so that the child finds everything whole. A

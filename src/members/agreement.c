@@ -204,8 +204,8 @@ static void propose(agreement *a)
 static bool is_overtaken(const agreement *a, uint64_t highest)
 {
     const uint32_t other = (uint32_t)(highest % BALLOT_STEP);
-    return highest > agreement_own(a)->leads && !is_silent(a, other) &&
-           !members_has(&a->suspected, other) && !a->may_lead_again;
+    return highest > agreement_own(a)->leads && other != a->self && !is_silent(a, other) &&
+           !a->may_lead_again;
 }
 
 static bool lead(agreement *a)

@@ -1,6 +1,7 @@
 /* members.c: see members.h. */
 #include "members/members.h"
 
+#include "base/heartbeat.h"
 #include "members/roster.h"
 #include "world/sockets.h"
 #include "world/world.h"
@@ -11,15 +12,21 @@
 #define LOOK_NS (20 * MS)     /* between two looks for dead workers: memory does not tell of them */
 #define LOOK_BUSY_NS (1 * MS) /* the same while members change */
 #define PATIENCE_NS (3000 * MS) /* who does not vote for so long is not waited for */
-#define LEAD_AGAIN_NS (20 * MS) /* after another ballot had a higher number */
-#define ASK_NS (20 * MS)        /* whether a caller that waits gives up */
+#define LEAD_AGAIN_NS                                                                              \
+    (10 * MS)            /* after another ballot had a higher number; times one more than our own */
+#define ASK_NS (20 * MS) /* whether a caller that waits gives up */
+
+/* How long nothing was heard of a worker, and its last sign. */
+typedef struct silence {
+    uint64_t beats, ns;
+} silence;
 
 struct members {
     uint32_t worker;
     int roster_fd;
     roster roster;
     world_thread thread;
-    bool runs; /* the thread */
+    _Atomic bool runs; /* the thread */
     _Atomic uint32_t stopping, leaving;
     _Atomic uint32_t events; /* changes when something below `lock` has changed */
 
@@ -27,6 +34,8 @@ struct members {
     agreement agreement;
     uint64_t called_ns; /* since when votes are due; 0: they are not */
     uint64_t led_ns;    /* when we last began a ballot */
+    heartbeat heartbeat;
+    silence *silences; /* by worker */
 
     world_lock lock;       /* for what follows */
     int *process_fds;      /* by worker */
@@ -108,6 +117,32 @@ static bool has_left(const agreement *a, uint32_t worker)
     return (a->heard[worker].flags & STATEMENT_LEFT) != 0;
 }
 
+/* It may be stopped in the midst of a copy into our memory, so it would be killed before the next view begins. Killed at
+ * once its death is certain, and the others need not be more than half of the view to go on without it. */
+static void give_up(members *m, uint32_t worker)
+{
+    members_add(&m->agreement.suspected, worker);
+    world_process_kill(process_of(m, worker));
+}
+
+/* Also while no engine runs, and nobody else would notice. */
+static void look_for_silent(members *m, uint64_t now)
+{
+    const uint64_t counts = heartbeat_look(&m->heartbeat, now);
+    atomic_fetch_add_explicit(&m->roster.places[m->worker].beats, 1, memory_order_relaxed);
+    MEMBERS_EACH(worker, agreement_members(&m->agreement))
+    {
+        silence *s = &m->silences[worker];
+        const uint64_t beats =
+            atomic_load_explicit(&m->roster.places[worker].beats, memory_order_relaxed);
+        if (beats != s->beats)
+            *s = (silence){.beats = beats};
+        else if (worker != m->worker && heartbeat_is_lost(&m->heartbeat, &s->ns, counts) &&
+                 !has_left(&m->agreement, worker))
+            give_up(m, worker);
+    }
+}
+
 /* Of one that has left nobody tells us but the engine that waits for it; or there is no engine yet, and all wait for
  * it to come. */
 static void call_for_left(members *m, const members_list *reported, bool begins)
@@ -171,21 +206,22 @@ static bool withdraw(members *m)
     return withdrawn;
 }
 
-/* Somebody does not vote: it is stopped, or very slow. Whoever leads notices first. */
+/* Somebody does not vote although it lives: whoever leads a ballot does not wait for it any longer; and who should lead
+ * and does not is not waited for by the others. */
 static void lose_patience(members *m, uint64_t now)
 {
     agreement *a = &m->agreement;
     const bool leads = agreement_own(a)->leads != 0;
-    if (m->called_ns == 0 || now < m->called_ns + (leads ? PATIENCE_NS : 2 * PATIENCE_NS))
+    if (now < m->called_ns + PATIENCE_NS)
         return;
     m->called_ns = now;
     const members_list missing = agreement_missing(a);
     MEMBERS_EACH(worker, &missing)
     {
-        if (worker != m->worker)
+        if (worker != m->worker && (leads || a->heard[worker].leads == 0))
             members_add(&a->suspected, worker);
         if (!leads)
-            return; /* the one that should lead */
+            return; /* the first one should */
     }
 }
 
@@ -201,7 +237,7 @@ static void prepare_vote(members *m, uint64_t now)
     m->called_ns = m->called_ns == 0 ? now : m->called_ns;
     if (!a->may_vote && atomic_load(&m->leaving) == 0)
         a->may_vote = withdraw(m);
-    a->may_lead_again = now >= m->led_ns + LEAD_AGAIN_NS;
+    a->may_lead_again = now >= m->led_ns + (m->worker + 1) * LEAD_AGAIN_NS;
     lose_patience(m, now);
 }
 
@@ -253,6 +289,7 @@ static bool pass(members *m)
     const uint64_t led = agreement_own(a)->leads;
     const members_list members_before_it = *agreement_members(a);
     look_around(m);
+    look_for_silent(m, now);
     prepare_vote(m, now);
     if (!agreement_step(a))
         return false;
@@ -285,23 +322,27 @@ static members *make(uint32_t worker, uint32_t size, uint64_t number)
 {
     members *m = calloc(1, sizeof *m);
     statement *heard = calloc(size, sizeof *heard);
+    silence *silences = calloc(size, sizeof *silences);
     int *fds = malloc(size * sizeof *fds);
-    if (m == NULL || heard == NULL || fds == NULL)
-        return free(fds), free(heard), free(m), NULL;
+    if (m == NULL || heard == NULL || silences == NULL || fds == NULL)
+        return free(fds), free(silences), free(heard), free(m), NULL;
     for (uint32_t w = 0; w < size; w++)
         fds[w] = WORLD_PROCESS_UNKNOWN;
     agreement_init(&m->agreement, worker, size, number, heard);
     m->worker = worker;
     m->roster_fd = -1;
+    m->silences = silences;
     m->process_fds = fds;
     return m;
 }
 
-rueda_status members_open(uint32_t worker, uint32_t size, uint64_t number, members **opened)
+rueda_status members_open(uint32_t worker, uint32_t size, uint64_t number, uint64_t silence_ns,
+                          members **opened)
 {
     members *m = make(worker, size, number);
     if (m == NULL)
         return status_fail(RUEDA_ERR_MEMORY, "rank %u: out of memory in rueda_init", worker);
+    m->heartbeat.limit_ns = silence_ns;
     m->adopted = m->decided =
         (members_view){agreement_number(&m->agreement), *agreement_members(&m->agreement)};
     world_lock_init(&m->lock);
@@ -337,6 +378,7 @@ void members_close(members *m)
         world_close(m->roster_fd);
     world_lock_destroy(&m->lock);
     free(m->process_fds);
+    free(m->silences);
     free(m->agreement.heard);
     free(m);
 }
@@ -459,6 +501,17 @@ bool members_is_decided(members *m)
     const bool decided = m->decided.number != m->adopted.number;
     world_lock_release(&m->lock);
     return decided;
+}
+
+bool members_await(members *m)
+{
+    const uint64_t until = world_now_ns() + 2 * PATIENCE_NS + m->heartbeat.limit_ns;
+    for (uint32_t seen; seen = atomic_load(&m->events), !members_is_decided(m);) {
+        if (world_now_ns() >= until)
+            return false;
+        world_sleep_on(&m->events, seen, ASK_NS, false);
+    }
+    return true;
 }
 
 bool members_is_changing(members *m)

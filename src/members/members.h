@@ -32,8 +32,10 @@ typedef struct members_engine {
     bool (*has_withdrawn)(void *engine);
 } members_engine;
 
-/* The first view, of this number, has the workers 0 … size − 1, of which we are one. ERR_MEMORY. */
-rueda_status members_open(uint32_t worker, uint32_t size, uint64_t number, members **opened);
+/* The first view, of this number, has the workers 0 … size − 1, of which we are one. Who gives no sign for `silence_ns`
+ * (0: for ever) is suspected. ERR_MEMORY. */
+rueda_status members_open(uint32_t worker, uint32_t size, uint64_t number, uint64_t silence_ns,
+                          members **opened);
 /* Leaves in good order: no later view has us. NULL is allowed. */
 void members_close(members *m);
 /* In a forked child. */
@@ -61,6 +63,8 @@ void members_report(members *m, uint64_t number, int rank);
 bool members_is_changing(members *m);
 /* Whether one is decided. */
 bool members_is_decided(members *m);
+/* Blocks until one is decided; false: it takes too long. */
+bool members_await(members *m);
 /* Blocks until another view than the last one adopted is decided, and adopts it. ERR_INTERRUPTED: `interrupted` (or
  * NULL) has said so. ERR_PEER: the others have given us up. */
 rueda_status members_adopt(members *m, int (*interrupted)(void *), void *argument,

@@ -15,6 +15,7 @@
 typedef struct roster_place {
     _Alignas(OS_CACHE_LINE) _Atomic uint32_t rings; /* the worker sleeps on it */
     _Atomic uint32_t version;                       /* of the statement; 0: none yet */
+    _Atomic uint64_t beats;                         /* grows while the worker lives and runs */
     _Atomic uint64_t words[2][ROSTER_WORDS];        /* the one of version v is v % 2 */
 } roster_place;
 

@@ -241,6 +241,11 @@ void invariants_check(job *j, sim_end end)
     const blame b = find_blame(j);
     if (j->result->failed == INVARIANT_NONE)
         check_over(j, end);
+    if (j->trial->elastic) {
+        elastic_check(j);
+        check_leaks(j, &b);
+        return;
+    }
     for (size_t i = 0; i < sizeof CHECKS / sizeof *CHECKS && j->result->failed == INVARIANT_NONE;
          i++)
         CHECKS[i](j, &b);

@@ -56,7 +56,8 @@ static void note_failure(void *context, const char *text)
 static void start_rank(void *argument)
 {
     job_rank *r = argument;
-    r->process = sim_process_start(r->job->world, r->job->trial->host_of[r->rank], rank_live, r);
+    r->process = sim_process_start(r->job->world, r->job->trial->host_of[r->rank],
+                                   r->job->trial->elastic ? elastic_live : rank_live, r);
 }
 
 static void calm_down(sim_settings *s)

@@ -13,6 +13,8 @@
 #define JOB_MEETING_HOST "10.0.0.1"
 #define JOB_MEETING_PORT 29400
 
+#define JOB_VIEWS 32
+
 typedef struct job job;
 
 /* A tensor's memory, which is the caller's as soon as its request has ended: from then on nobody may touch it. */
@@ -65,6 +67,8 @@ struct job {
     happening happenings[TRIAL_MISHAPS];
     run_result *result;
     size_t story_used;
+    uint64_t
+        views[JOB_VIEWS]; /* of an elastic job, by number: its workers, a bit each; 0: not known */
     /* by the number of a task: when a rank last submitted it */
     uint64_t submitted_ns[TRIAL_NUMBERS + 1];
 };
@@ -79,6 +83,12 @@ void job_fail(job *j, invariant which, const char *format, ...)
 void rank_live(void *argument);
 /* What the launcher has told it. */
 void rank_set_environment(const job_rank *r);
+bool rank_join(job_rank *r);                         /* false: it has given up */
+void rank_give_up(job_rank *r, rueda_status status); /* its part in the job is over early */
+
+/* elastic.c: the same for a job that goes on after a loss, and what must be so at its end. */
+void elastic_live(void *argument);
+void elastic_check(job *j);
 
 /* stranger.c: the life of a rank of another job that got the same meeting; the argument is the job. */
 void stranger_live(void *argument);

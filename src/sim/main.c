@@ -114,7 +114,8 @@ static int run_many(const wishes *w, uint64_t first, uint64_t last, const trial_
     return tell_failure(failing, *limits, w->as_is);
 }
 
-static int faults(int argc, char **argv)
+/* `faults` and `members`. */
+static int run_trials(bool elastic, int argc, char **argv)
 {
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     wishes w = {.seed = -1, .workers = cores > 0 ? cores : 1};
@@ -131,7 +132,8 @@ static int faults(int argc, char **argv)
          OPTION_TEXT, &w.without, 0, 0},
     };
     const command_line line = {
-        .usage = "rueda sim faults [--seed N | --seeds A..B] [options]",
+        .usage = elastic ? "rueda sim members [--seed N | --seeds A..B] [options]"
+                         : "rueda sim faults [--seed N | --seeds A..B] [options]",
         .about =
             "Lets jobs live in a simulated world, where the seed decides everything: how many ranks and\n"
             "hosts there are, what they do, in which order things happen, and who dies, stops or is cut\n"
@@ -144,7 +146,7 @@ static int faults(int argc, char **argv)
         return options_exit_code(parsed);
     if (next != argc)
         return complain("the argument", argv[next], "rueda sim faults --seed 17");
-    trial_limits limits = {0};
+    trial_limits limits = {.elastic = elastic};
     uint64_t first, last;
     if (!read_range(w.seeds == NULL ? SEEDS_DEFAULT : w.seeds, &first, &last))
         return complain("--seeds", w.seeds, "--seeds 1..300");
@@ -159,13 +161,14 @@ static int faults(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    if (argc > 1 && strcmp(argv[1], "faults") == 0)
-        return faults(argc - 1, argv + 1);
+    if (argc > 1 && (strcmp(argv[1], "faults") == 0 || strcmp(argv[1], "members") == 0))
+        return run_trials(argv[1][0] == 'm', argc - 1, argv + 1);
     if (argc > 1 && strcmp(argv[1], "--help") != 0)
         return options_complain(
             "sim", "'%s' is not known; write rueda sim faults, or see rueda sim --help", argv[1]);
-    fputs("usage: rueda sim faults [options]\n\n"
-          "  faults    jobs whose ranks die, stop or are cut off, as a seed decides\n\n"
+    fputs("usage: rueda sim faults|members [options]\n\n"
+          "  faults    jobs whose ranks die, stop or are cut off, as a seed decides\n"
+          "  members   elastic jobs, which go on without the ranks that they lose\n\n"
           "rueda sim faults --help tells more.\n",
           argc > 1 ? stdout : stderr);
     return argc > 1 ? EXIT_SUCCESS : EXIT_USAGE;

@@ -269,7 +269,7 @@ static void check_prompt(job_rank *r, const task *k)
 }
 
 /* Its part in the job is over early. */
-static void give_up(job_rank *r, rueda_status status)
+void rank_give_up(job_rank *r, rueda_status status)
 {
     if (r->status != RUEDA_OK)
         return;
@@ -304,7 +304,7 @@ static bool finish(job_rank *r, errand *e, waiting how)
     if (status == RUEDA_OK)
         check_result(r, e);
     else
-        give_up(r, status);
+        rank_give_up(r, status);
     if (status == RUEDA_PENDING)
         r->pending[r->pending_count++] = e->request;
     else
@@ -337,7 +337,7 @@ static bool join(job_rank *r)
     const rueda_status status = context_join(&r->here, NULL);
     const int last = atomic_load(&context_peek(&r->here)->last_joined);
     if (status != RUEDA_OK)
-        give_up(r, status);
+        rank_give_up(r, status);
     else if (last < 0 || last >= r->job->trial->ranks)
         job_fail(r->job, INVARIANT_RESULTS, "rank %d has a wrong result: %d joined last", r->rank,
                  last);
@@ -365,7 +365,7 @@ static int start_all(job_rank *r, const batch *b, errand *errands, int count, bo
         const rueda_status status = start(r, e);
         r->job->submitted_ns[e->task->number] = sim_now(r->job->world);
         if (status != RUEDA_OK)
-            give_up(r, status);
+            rank_give_up(r, status);
         *good = status == RUEDA_OK &&
                 (!b->one_by_one || e->request == NULL || finish(r, e, b->waiting));
     }
@@ -432,6 +432,8 @@ void rank_set_environment(const job_rank *r)
         setenv("RUEDA_INSECURE", "1", 1);
     if (t->has_launcher)
         setenv("RUEDA_BOARD", r->job->board_paths[t->host_of[r->rank]], 1);
+    if (t->elastic)
+        setenv("RUEDA_ELASTIC", "1", 1);
     setenv("RUEDA_ENCRYPT", t->encrypts ? "1" : "0", 1);
     setenv("RUEDA_TRANSPORT", t->by_tcp ? "tcp" : "auto", 1);
     setenv("RUEDA_ALGORITHM", t->algorithm, 1);
@@ -464,7 +466,7 @@ static rueda_status init(job_rank *r)
     return context_init(&r->here, t->sets_at_init ? &options : NULL);
 }
 
-static bool join_job(job_rank *r)
+bool rank_join(job_rank *r)
 {
     const trial *t = r->job->trial;
     rank_set_environment(r);
@@ -473,12 +475,12 @@ static bool join_job(job_rank *r)
     rueda_status status = init(r);
     timeline_span(r, TIMELINE_LIFE, "rueda_init", r->began_ns);
     if (status != RUEDA_OK)
-        return give_up(r, status), false;
+        return rank_give_up(r, status), false;
     r->joined_ns = sim_now(r->job->world);
     for (int i = 1; i < t->set_count && status == RUEDA_OK && !t->sets_at_init; i++)
         status = context_add_set(&r->here, t->sets[i].ranks, t->sets[i].size, &r->sets[i]);
     if (status != RUEDA_OK)
-        give_up(r, status);
+        rank_give_up(r, status);
     return status == RUEDA_OK;
 }
 
@@ -492,7 +494,7 @@ static bool remake_set(job_rank *r, int set)
     if (status == RUEDA_OK)
         status = context_add_set(&r->here, s->ranks, s->size, &r->sets[set]);
     if (status != RUEDA_OK)
-        give_up(r, status);
+        rank_give_up(r, status);
     return status == RUEDA_OK;
 }
 
@@ -507,7 +509,7 @@ static bool do_tasks(job_rank *r)
     const rueda_status status =
         t->ends_together ? context_barrier(&r->here, RUEDA_GLOBAL_SET, NULL) : RUEDA_OK;
     if (status != RUEDA_OK)
-        give_up(r, status);
+        rank_give_up(r, status);
     return status == RUEDA_OK;
 }
 
@@ -535,7 +537,7 @@ static void leave(job_rank *r)
 
 static bool live_once(job_rank *r)
 {
-    const bool good = join_job(r) && do_tasks(r);
+    const bool good = rank_join(r) && do_tasks(r);
     mark_buffers(r);
     if (good && r->job->trial->loner == r->rank)
         submit_alone(r);

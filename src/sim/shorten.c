@@ -106,7 +106,7 @@ void shorten(uint64_t seed, trial_limits *limits)
     finding f = {.seed = seed, .failed = failure_of(seed, limits), .limits = limits};
     if (f.failed == INVARIANT_NONE)
         return;
-    trial_draw(&whole, seed, &(trial_limits){0});
+    trial_draw(&whole, seed, &(trial_limits){.elastic = limits->elastic});
     do {
         f.shorter = false;
         try_words(&f);
@@ -116,8 +116,8 @@ void shorten(uint64_t seed, trial_limits *limits)
 
 void shorten_command(uint64_t seed, const trial_limits *limits, char *text, size_t size)
 {
-    const int used =
-        snprintf(text, size, "rueda sim faults --seed %llu --without ", (unsigned long long)seed);
+    const int used = snprintf(text, size, "rueda sim %s --seed %llu --without ",
+                              limits->elastic ? "members" : "faults", (unsigned long long)seed);
     trial_limits_write(limits, text + used, size - (size_t)used);
     if (text[used] == '\0')
         *strstr(text, " --without") = '\0';

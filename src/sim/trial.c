@@ -7,13 +7,15 @@
 
 #define MS UINT64_C(1000000)
 #define SECOND UINT64_C(1000000000)
-#define POINTS_MOST 6000 /* of a rank, before a mishap */
+#define POINTS_MOST 6000    /* of a rank, before a mishap */
+#define ELASTIC_POINTS 2500 /* the same in an elastic job */
+#define STEPS_MOST 30
 
 /* ---- Dice -------------------------------------------------------------------------------------- */
 
 typedef sim_stream dice;
 
-enum dice_purpose { DICE_JOB = 100, DICE_SHARED, DICE_STRANGER };
+enum dice_purpose { DICE_JOB = 100, DICE_SHARED, DICE_STRANGER, DICE_ELASTIC };
 
 static uint64_t roll(dice *d, uint64_t below)
 {
@@ -323,6 +325,36 @@ static void draw_stranger(trial *t, dice *d)
     t->undisturbed = t->undisturbed && !t->has_stranger;
 }
 
+/* ---- Elastic jobs -------------------------------------------------------------------------------- */
+
+static void draw_loss(const trial *t, dice *d, mishap *m)
+{
+    static const mishap_kind KINDS[] = {MISHAP_KILL, MISHAP_KILL, MISHAP_KILL, MISHAP_STOP,
+                                        MISHAP_CLOCK};
+    draw_mishap(t, d, m);
+    m->kind = KINDS[roll(d, sizeof KINDS / sizeof *KINDS)];
+    if (m->at_point != 0)
+        m->at_point = 1 + roll(d, ELASTIC_POINTS);
+}
+
+/* On one host, where ranks die and stop. */
+static void draw_elastic(trial *t, dice *d)
+{
+    t->elastic = true;
+    t->hosts = 1;
+    memset(t->host_of, 0, sizeof t->host_of);
+    t->by_tcp = t->encrypts = t->has_stranger = t->undisturbed = false;
+    t->set_count = t->lives = 1;
+    t->batch_count = 0;
+    t->loner = -1;
+    t->steps = 3 + (int)roll(d, STEPS_MOST);
+    t->elements = 1 + roll_count(d);
+    t->shares = chance(d, 60);
+    t->mishap_count = chance(d, 10) ? 0 : 1 + (int)roll(d, TRIAL_MISHAPS);
+    for (int i = 0; i < t->mishap_count; i++)
+        draw_loss(t, d, &t->mishaps[i]);
+}
+
 /* ---- What is left out ----------------------------------------------------------------------------- */
 
 #define SIZE_LEFT 5 /* elements */
@@ -365,7 +397,8 @@ static void leave_out(trial *t, const trial_limits *limits)
 void trial_draw(trial *t, uint64_t seed, const trial_limits *limits)
 {
     dice d = sim_stream_open(seed, DICE_JOB), shared = sim_stream_open(seed, DICE_SHARED),
-         stranger = sim_stream_open(seed, DICE_STRANGER);
+         stranger = sim_stream_open(seed, DICE_STRANGER),
+         elastic = sim_stream_open(seed, DICE_ELASTIC);
     memset(t, 0, sizeof *t);
     t->seed = seed;
     draw_hosts(t, &d);
@@ -375,6 +408,8 @@ void trial_draw(trial *t, uint64_t seed, const trial_limits *limits)
     draw_mishaps(t, &d);
     draw_shared(t, &shared);
     draw_stranger(t, &stranger);
+    if (limits->elastic)
+        draw_elastic(t, &elastic);
     leave_out(t, limits);
 }
 

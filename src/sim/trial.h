@@ -159,10 +159,16 @@ typedef struct trial {
     int stranger_rank, stranger_host;
     stranger_kind stranger;
     uint64_t stranger_ns; /* when it comes */
+    bool elastic;         /* the job goes on after a loss: see elastic.c */
+    int steps;            /* of an elastic one */
+    uint32_t elements;    /* of what is added in each */
+    bool shares;          /* in memory of rueda_alloc */
 } trial;
 
-/* What of a trial is left out, when a failing one is shortened. As text: "1,b0,t12,stranger". */
+/* Which kind of trial it is, and what of it is left out, when a failing one is shortened. As text:
+ * "1,b0,t12,stranger". */
 typedef struct trial_limits {
+    bool elastic;     /* `rueda sim members`; not in the text */
     uint32_t mishaps; /* a bit for each, by its place; as text its number */
     uint32_t batches; /* likewise; b and its number */
     uint64_t tasks;   /* by their numbers; t and that */
