@@ -152,13 +152,25 @@ static bool is_short(const job *j, const job_rank *k)
     return sim_refusals_of(j->world, k->process).count > 0;
 }
 
+/* Who was stopped while something else befell the job may wake up when several are gone, and cannot tell who was the
+ * first of them. */
+static bool slept_through(const job *j, const blame *b, const job_rank *k)
+{
+    bool stopped = false;
+    for (int i = 0; i < j->trial->mishap_count; i++)
+        stopped |= j->happenings[i].happened && j->trial->mishaps[i].kind == MISHAP_STOP &&
+                   j->trial->mishaps[i].rank == k->rank;
+    return stopped && (b->ranks & ~(UINT32_C(1) << k->rank)) != 0;
+}
+
 /* Who ends early names a rank that something has befallen. */
 static void check_names(job *j, const blame *b)
 {
     for (int r = 0; r < j->trial->ranks && b->ranks != 0; r++) {
         const job_rank *k = &j->ranks[r];
         const bool right = (named_ranks(k->text) & b->ranks) != 0;
-        if (has_given_up(j, r) && !right && !is_short(j, k) && !is_late(j, k))
+        const bool excused = is_short(j, k) || is_late(j, k) || slept_through(j, b, k);
+        if (has_given_up(j, r) && !right && !excused)
             job_fail(j, INVARIANT_NAMES,
                      "rank %d does not name a rank that something has befallen: %s", r, k->text);
     }
