@@ -8,7 +8,8 @@
 #define SECOND UINT64_C(1000000000)
 /* From a mishap, and the silence by which it is noticed, until all who wait know. */
 #define KNOWN_NS (5 * SECOND)
-#define START_NS (30 * SECOND) /* RUEDA_START_TIMEOUT, which no trial sets */
+#define KEEP_ALIVE_NS (60 * SECOND) /* after which a system asks: KEEP_ALIVE_IDLE_S of net/link.c */
+#define START_NS (30 * SECOND)      /* RUEDA_START_TIMEOUT, which no trial sets */
 
 static sim_life life_of(const job *j, int rank)
 {
@@ -64,12 +65,11 @@ static uint64_t later(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* Who waits for an answer on a connection that only the other end knows to be over may be making it: that has as long
- * as rueda_init has. */
+/* Who waits on a connection that only the other end knows to be over hears of it when its system asks. */
 static uint64_t silence_after(const trial *t, mishap_kind kind)
 {
     if (kind == MISHAP_HALF_OPEN)
-        return START_NS;
+        return KEEP_ALIVE_NS;
     return kind == MISHAP_STOP || kind == MISHAP_PARTITION ? (uint64_t)t->heartbeat_s * SECOND : 0;
 }
 
