@@ -257,13 +257,17 @@ void signature_encode(const signature *s, const char *name, size_t name_length, 
                             .group = s->group,
                             .prescale = s->prescale,
                             .postscale = s->postscale};
+    uint8_t *end = to + head.bytes;
     memcpy(to, &head, sizeof head);
     to += sizeof head;
     memcpy(to, s->shape, s->ndim * sizeof(int64_t));
     to += s->ndim * sizeof(int64_t);
     if (s->list_count > 0)
         memcpy(to, s->list, s->list_count * sizeof(int64_t));
-    memcpy(to + s->list_count * sizeof(int64_t), name, name_length);
+    to += s->list_count * sizeof(int64_t);
+    memcpy(to, name, name_length);
+    to += name_length;
+    memset(to, 0, (size_t)(end - to)); /* what lay there before goes to no other rank */
 }
 
 static bool head_is_sound(const wire_head *head, size_t bytes)
