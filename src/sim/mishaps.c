@@ -88,6 +88,8 @@ static void befall(job *j, const mishap *m, happening *h)
     }
 }
 
+static void at_time(void *argument);
+
 static void happen(job *j, int number)
 {
     const mishap *m = &j->trial->mishaps[number];
@@ -106,6 +108,8 @@ static void happen(job *j, int number)
     befall(j, m, h);
     if (m->kind == MISHAP_STOP || m->kind == MISHAP_PARTITION)
         sim_at(j->world, sim_now(j->world) + m->lasts_ns, end_mishap, &appointments[number]);
+    if (number + 1 < j->trial->mishap_count && m[1].follows)
+        sim_at(j->world, sim_now(j->world) + m[1].at_ns, at_time, &appointments[number + 1]);
 }
 
 static void at_time(void *argument)
@@ -154,7 +158,7 @@ void mishaps_arrange(job *j)
         appointments[i] = (appointment){j, i};
         if (m->kind == MISHAP_SHORTAGE && m->from_start)
             happen(j, i);
-        else if (m->at_point == 0)
+        else if (m->at_point == 0 && !m->follows)
             sim_at(j->world, m->at_ns, at_time, &appointments[i]);
     }
 }

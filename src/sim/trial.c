@@ -333,8 +333,12 @@ static void draw_loss(const trial *t, dice *d, mishap *m)
                                         MISHAP_CLOCK};
     draw_mishap(t, d, m);
     m->kind = KINDS[roll(d, sizeof KINDS / sizeof *KINDS)];
-    if (m->at_point != 0)
-        m->at_point = 1 + roll(d, ELASTIC_POINTS);
+    m->follows = m > t->mishaps && chance(d, 70);
+    m->at_point = m->follows || m->at_point == 0 ? 0 : 1 + roll(d, ELASTIC_POINTS);
+    if (m->follows)
+        m->at_ns = roll(d, chance(d, 70) ? 40 * MS : 8 * SECOND);
+    if (m->kind == MISHAP_STOP && chance(d, 70))
+        m->lasts_ns = ((uint64_t)t->heartbeat_s + 3) * SECOND + roll(d, 3 * SECOND);
 }
 
 /* On one host, where ranks die and stop. */
@@ -350,6 +354,9 @@ static void draw_elastic(trial *t, dice *d)
     t->steps = 3 + (int)roll(d, STEPS_MOST);
     t->elements = 1 + roll_count(d);
     t->shares = chance(d, 60);
+    if (t->shares && chance(d, 70))
+        t->elements += TRIAL_ELEMENTS / 2; /* peers write to each other's memory */
+    t->algorithm = "auto";
     t->mishap_count = chance(d, 10) ? 0 : 1 + (int)roll(d, TRIAL_MISHAPS);
     for (int i = 0; i < t->mishap_count; i++)
         draw_loss(t, d, &t->mishaps[i]);

@@ -103,6 +103,7 @@ typedef struct mishap {
     int rank, other;   /* ranks; PARTITION and CLOCK mean their hosts */
     uint64_t at_point; /* of the rank; 0: at a time */
     uint64_t at_ns;
+    bool follows;      /* at_ns counts from the mishap before this one */
     uint64_t lasts_ns; /* STOP, PARTITION */
     uint64_t jump_ns;  /* CLOCK: how far it jumps forward */
     uint64_t nth;      /* SHORTAGE: which call */

@@ -1,11 +1,13 @@
 #!/bin/sh
 # finds.sh PROGRAM PATCH: passes if the program, which is rueda-sim with the defect of the patch in it, finds it: a seed
-# fails, and by an invariant that the patch names ("# Invariants: results over"), not by any other.
+# fails, and by an invariant that the patch names ("# Invariants: results over"), not by any other. "# Command: members":
+# elastic jobs find it.
 program=$1
 patch=$2
 
 expected=$(sed -n 's/^# Invariants: //p' "$patch")
-output=$("$program" faults --seeds 1..2000 --workers 1 --as-is 2>&1)
+command=$(sed -n 's/^# Command: //p' "$patch")
+output=$("$program" "${command:-faults}" --seeds 1..2000 --workers 1 --as-is 2>&1)
 status=$?
 found=$(printf '%s\n' "$output" | grep -a -m 1 '^FAILED, .')
 kind=$(printf '%s\n' "$found" | sed 's/^FAILED, \([a-z]*\):.*/\1/')
