@@ -18,7 +18,7 @@ typedef bool stream_taker(stream *s, const char *data, size_t count);
 struct stream {
     int fd;      /* -1: ended, and all its bytes handed on */
     bool at_end; /* nothing more to read */
-    bool plain;  /* hand bytes on as they come */
+    bool plain;  /* hand bytes on as they come; a line that was written at once stays one piece */
     stream_taker *take;
     void *owner;    /* the taker's */
     int rank, kind; /* */
