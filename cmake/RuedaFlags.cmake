@@ -16,6 +16,10 @@ if(RUEDA_WERROR)
     add_compile_options(-Werror)
 endif()
 
+# All calls are bound at the start. One that is bound at its first use saves the vector registers on the stack, and
+# the key that was copied just before may still be in them: a core dump would show it.
+add_link_options(-Wl,-z,relro,-z,now)
+
 if(RUEDA_SANITIZE)
     add_compile_options(-fsanitize=${RUEDA_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
     add_link_options(-fsanitize=${RUEDA_SANITIZE})

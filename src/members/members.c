@@ -32,7 +32,9 @@ struct members {
 
     /* the thread's */
     agreement agreement;
-    uint64_t called_ns; /* since when votes are due; 0: they are not */
+    bool called;        /* votes are due */
+    uint64_t waited_ns; /* since then, or since we lost patience */
+    uint64_t last_ns;   /* of the last pass */
     uint64_t led_ns;    /* when we last began a ballot */
     heartbeat heartbeat;
     silence *silences; /* by worker */
@@ -208,13 +210,14 @@ static bool withdraw(members *m)
 
 /* Somebody does not vote although it lives: whoever leads a ballot does not wait for it any longer; and who should lead
  * and does not is not waited for by the others. */
-static void lose_patience(members *m, uint64_t now)
+static void lose_patience(members *m, uint64_t since_last_ns)
 {
     agreement *a = &m->agreement;
     const bool leads = agreement_own(a)->leads != 0;
-    if (now < m->called_ns + PATIENCE_NS)
+    m->waited_ns += since_last_ns;
+    if (m->waited_ns < PATIENCE_NS)
         return;
-    m->called_ns = now;
+    m->waited_ns = 0;
     const members_list missing = agreement_missing(a);
     MEMBERS_EACH(worker, &missing)
     {
@@ -225,20 +228,28 @@ static void lose_patience(members *m, uint64_t now)
     }
 }
 
+/* A clock that jumps, or a stop of our own, is nobody's fault: a pass counts for little. */
+static uint64_t since_last(members *m, uint64_t now)
+{
+    const uint64_t since = m->last_ns == 0 ? 0 : now - m->last_ns;
+    m->last_ns = now;
+    return since < LOOK_NS ? since : LOOK_NS;
+}
+
 static void prepare_vote(members *m, uint64_t now)
 {
     agreement *a = &m->agreement;
-    const bool called = agreement_is_called(a);
-    note_called(m, called);
-    if (!called) {
-        m->called_ns = 0;
+    const uint64_t since_last_ns = since_last(m, now);
+    m->called = agreement_is_called(a);
+    note_called(m, m->called);
+    if (!m->called) {
+        m->waited_ns = 0;
         return;
     }
-    m->called_ns = m->called_ns == 0 ? now : m->called_ns;
     if (!a->may_vote && atomic_load(&m->leaving) == 0)
         a->may_vote = withdraw(m);
     a->may_lead_again = now >= m->led_ns + (m->worker + 1) * LEAD_AGAIN_NS;
-    lose_patience(m, now);
+    lose_patience(m, since_last_ns);
 }
 
 /* ---- The thread: what was decided ------------------------------------------------------------------ */
@@ -264,7 +275,7 @@ static void take_decision(members *m, const members_list *before)
     const agreement *a = &m->agreement;
     if (members_has(agreement_members(a), m->worker))
         end_others(m, before);
-    m->called_ns = m->led_ns = 0;
+    m->waited_ns = m->led_ns = 0;
     world_lock_take(&m->lock);
     m->decided = (members_view){agreement_number(a), *agreement_members(a)};
     m->is_called = m->is_voting = false;
@@ -311,7 +322,7 @@ static void *members_main(void *argument)
         while (pass(m))
             ;
         if (atomic_load(&m->stopping) == 0)
-            world_sleep_on(rings, seen, m->called_ns != 0 ? LOOK_BUSY_NS : LOOK_NS, true);
+            world_sleep_on(rings, seen, m->called ? LOOK_BUSY_NS : LOOK_NS, true);
     }
     return NULL;
 }

@@ -362,6 +362,7 @@ static int run_all(void)
 
 int main(void)
 {
+    dump_begin();
     int failed = sodium_init() < 0;
     for (int way = 0; way < 4 && failed == 0; way++) {
         cipher = way / 2 == 0 ? PROOF_CHACHA20 : PROOF_AES256GCM;

@@ -20,6 +20,15 @@ case_time_stands_before_lines() {
     grep -qE '^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}\.[0-9]{3} hello$' out || fail "no time alone"
 }
 
+# Each is one write; many of them fill the launcher's buffers, which end anywhere in a line.
+case_lines_written_at_once_stay_whole_without_prefixes() {
+    # shellcheck disable=SC2016
+    expect 0 "$rueda" run -np 4 --no-prefix sh -c 'i=0; while [ $((i += 1)) -le 4000 ]; do
+        echo "<$RUEDA_RANK a line whose length divides no power of two>"; done'
+    equal "$(sort out | uniq -c | tr -s ' ')" "$(for rank in 0 1 2 3; do
+        echo " 4000 <$rank a line whose length divides no power of two>"; done)"
+}
+
 # ---- Terminals --------------------------------------------------------------------------------------
 
 # A bar ends with a return and stands there. Whatever comes next from somebody else takes its place.

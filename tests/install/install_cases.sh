@@ -69,6 +69,14 @@ case_library_exports_the_header_and_nothing_else() {
     diff declared exported >out || fail "declared (<) and exported (>) differ"
 }
 
+# A call that is bound at its first use would leave on the stack what of a key is in registers.
+case_calls_are_bound_at_the_start() {
+    for file in librueda.so rueda; do
+        readelf -d "$build/$file" >out
+        contains out 'BIND_NOW'
+    done
+}
+
 case_header_works_in_cpp() {
     command -v c++ >/dev/null || { echo "no C++ compiler" && exit 77; }
     for standard in c++11 c++17 c++20; do

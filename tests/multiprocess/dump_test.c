@@ -110,6 +110,7 @@ static void what_is_not_hidden_is_found(void **state)
 
 int main(void)
 {
+    dump_begin();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_dump_has_the_key),
         cmocka_unit_test(what_is_not_hidden_is_found),

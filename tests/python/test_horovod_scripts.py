@@ -52,11 +52,18 @@ def test_timeline(tmp_path: Path) -> None:
     assert "allreduce.inside" in text and "allreduce.before" not in text and "allreduce.after" not in text
 
 
+# Each line by one write: print() makes several without a buffer, and without prefixes other ranks' come between.
 ENVIRONMENT = """
 import os
+
+
+def say(*words):
+    os.write(1, (" ".join(map(str, words)) + "\\n").encode())
+
+
 names = ["RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE", "CROSS_RANK", "CROSS_SIZE"]
-print(*[os.environ["HOROVOD_" + name] for name in names], bool(os.environ["HOROVOD_HOSTNAME"]))
-print(*[f"{name}={os.environ.get(name)}" for name in ("RUEDA_FUSION_THRESHOLD", "RUEDA_TIMELINE_MARK_CYCLES",
+say(*[os.environ["HOROVOD_" + name] for name in names], bool(os.environ["HOROVOD_HOSTNAME"]))
+say(*[f"{name}={os.environ.get(name)}" for name in ("RUEDA_FUSION_THRESHOLD", "RUEDA_TIMELINE_MARK_CYCLES",
       "RUEDA_STALL_WARN", "RUEDA_LOG_LEVEL", "RUEDA_CACHE_CAPACITY")])
 """
 

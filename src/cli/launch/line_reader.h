@@ -18,7 +18,7 @@ typedef bool line_reader_taker(line_reader *s, const char *data, size_t count);
 struct line_reader {
     int fd;      /* -1: ended, and all its bytes handed on */
     bool at_end; /* nothing more to read */
-    bool plain;  /* hand bytes on as they come */
+    bool plain;  /* hand bytes on as they come; a line that was written at once stays one piece */
     line_reader_taker *take;
     void *owner;    /* the taker's */
     int rank, kind; /* whose output, and which of them */
