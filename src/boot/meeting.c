@@ -229,6 +229,13 @@ static void fill_places(boot_meeting *m, const guest *guests, int size)
     find_crowds(m, guests, size);
 }
 
+/* The rank because of which the job cannot start: also ourselves, rank 0, where the system has refused us something. */
+static int culprit_of(const boot_meeting *m, rueda_status status)
+{
+    const int culprit = attendance_culprit(m->there);
+    return culprit < 0 && (status == RUEDA_ERR_MEMORY || status == RUEDA_ERR_SYSTEM) ? 0 : culprit;
+}
+
 /* Sends the verdict to all who are there; nobody is waited for longer than the deadline. */
 static void answer_all(const boot_meeting *m, guest *guests, int size, rueda_status status,
                        uint64_t deadline_ns)
@@ -236,7 +243,7 @@ static void answer_all(const boot_meeting *m, guest *guests, int size, rueda_sta
     uint8_t *answer = (uint8_t *)(guests + size); /* room taken while there was time to fail */
     verdict v = {.status = (uint32_t)status,
                  .ranks = (uint32_t)size,
-                 .culprit = attendance_culprit(m->there)};
+                 .culprit = culprit_of(m, status)};
     memcpy(v.instance, m->identity.instance, sizeof v.instance);
     snprintf(v.text, sizeof v.text, "%s", status == RUEDA_OK ? "" : status_text());
     const size_t places = status == RUEDA_OK ? (size_t)size * sizeof *m->places : 0;
