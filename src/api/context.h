@@ -28,6 +28,8 @@ typedef struct context {
     members *members;    /* of an elastic job, which has an engine for each view; else NULL */
     context_view view;   /* the one that was adopted last */
     bool others_failed;  /* the last engine did not start because of other ranks */
+    members_list
+        survivors; /* of an elastic job that has lost some; else none: also between two jobs */
     int (*interrupted)(void *); /* of the last rueda_init; or NULL */
     void *interrupted_argument;
 } context;

@@ -7,19 +7,34 @@
 
 #define SECOND_NS UINT64_C(1000000000)
 
+/* As our starter would describe the view. */
+static void describe_view(const members_list *workers, uint32_t worker, config *settings)
+{
+    settings->elastic = 1;
+    settings->rank = members_before(workers, worker);
+    settings->size = settings->local_size = members_count(workers);
+    settings->local_rank = settings->local_rank < 0 ? worker : settings->local_rank;
+    settings->board = (config_text){""}; /* it knows the ranks of the first view alone */
+}
+
+/* Who shuts down and begins anew after a loss meets those again who were left. */
 rueda_status elastic_begin(context *here, config *settings)
 {
-    const uint32_t worker = (uint32_t)settings->rank, size = (uint32_t)settings->size;
-    if (worker >= size)
+    const uint32_t worker = (uint32_t)settings->rank, workers = (uint32_t)settings->size;
+    const bool lost_some = members_count(&here->survivors) > 0;
+    if (worker >= workers)
         return RUEDA_OK; /* engine_start says what is wrong */
     engine_choose_heartbeat(settings);
+    here->view.now =
+        (members_view){here->generation + 1, lost_some ? here->survivors : members_first(workers)};
     const uint64_t silence_ns = (uint64_t)settings->heartbeat * SECOND_NS;
     const rueda_status status =
-        members_open(worker, size, here->generation + 1, silence_ns, &here->members);
-    if (status != RUEDA_OK)
+        members_open(worker, workers, &here->view.now, silence_ns, &here->members);
+    if (status == RUEDA_OK && lost_some)
+        describe_view(&here->survivors, worker, settings);
+    if (status != RUEDA_OK || members_before(&here->view.now.workers, worker) > 0)
         return status;
-    here->view.now = members_adopted(here->members);
-    return worker == 0 ? members_make_roster(here->members) : RUEDA_OK;
+    return members_make_roster(here->members);
 }
 
 void elastic_end(context *here)
@@ -40,30 +55,17 @@ static int is_over(void *argument)
            (here->interrupted != NULL && here->interrupted(here->interrupted_argument) != 0);
 }
 
-/* As our starter would describe the view. Its board knows the ranks of the first one alone. */
-static rueda_status load_settings(const context *here, config *settings)
-{
-    const uint32_t worker = members_worker(here->members);
-    const members_list *workers = &here->view.now.workers;
-    const rueda_status status = config_load(settings, NULL);
-    if (status != RUEDA_OK)
-        return status;
-    settings->elastic = 1;
-    settings->rank = members_before(workers, worker);
-    settings->size = settings->local_size = members_count(workers);
-    settings->local_rank = settings->local_rank < 0 ? worker : settings->local_rank;
-    settings->board = (config_text){""};
-    return RUEDA_OK;
-}
-
 static rueda_status start_view(context *here)
 {
     const rueda_init_options options = {
         .struct_size = sizeof options, .interrupted = is_over, .interrupted_argument = here};
     config settings;
-    rueda_status status = load_settings(here, &settings);
-    if (status == RUEDA_OK)
-        status = context_start_engine(here, &settings, &options, here->view.now.number);
+    rueda_status status = config_load(&settings, NULL);
+    if (status != RUEDA_OK)
+        return status;
+    here->survivors = here->view.now.workers;
+    describe_view(&here->survivors, members_worker(here->members), &settings);
+    status = context_start_engine(here, &settings, &options, here->view.now.number);
     explicit_bzero(&settings.key, sizeof settings.key);
     return status;
 }

@@ -241,9 +241,8 @@ static void answer_all(const boot_meeting *m, guest *guests, int size, rueda_sta
                        uint64_t deadline_ns)
 {
     uint8_t *answer = (uint8_t *)(guests + size); /* room taken while there was time to fail */
-    verdict v = {.status = (uint32_t)status,
-                 .ranks = (uint32_t)size,
-                 .culprit = culprit_of(m, status)};
+    verdict v = {
+        .status = (uint32_t)status, .ranks = (uint32_t)size, .culprit = culprit_of(m, status)};
     memcpy(v.instance, m->identity.instance, sizeof v.instance);
     snprintf(v.text, sizeof v.text, "%s", status == RUEDA_OK ? "" : status_text());
     const size_t places = status == RUEDA_OK ? (size_t)size * sizeof *m->places : 0;

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 
 /* By the members' thread. Whoever drives breaks everything; if nobody does, this thread can. */
-static void end_view(void *argument, int rank)
+static void end_view(void *argument, int rank, const char *why)
 {
     engine *e = argument;
     if (rank >= 0)
-        view_fail_lost(rank, RANK_ENDED);
+        view_fail_lost(rank, why == NULL ? RANK_ENDED : why);
     else
         status_fail(RUEDA_ERR_MEMBERS, "the members of the job change; %s", VIEW_GOES_ON);
     control_end_view(&e->control, rank, status_text());

@@ -6,13 +6,12 @@
 _Static_assert(MEMBERS_MOST < BALLOT_STEP, "every leader has ballots of its own");
 
 void agreement_init(agreement *a, uint32_t self, uint32_t workers, uint64_t number,
-                    statement *heard)
+                    const members_list *members, statement *heard)
 {
     memset(heard, 0, workers * sizeof *heard);
     *a = (agreement){.self = self, .workers = workers, .heard = heard};
     heard[self].number = number + 1;
-    for (uint32_t w = 0; w < workers; w++)
-        members_add(&heard[self].electors, w);
+    heard[self].electors = *members;
 }
 
 void agreement_hear(agreement *a, uint32_t worker, const statement *said)

@@ -53,9 +53,10 @@ typedef struct agreement {
     bool may_lead_again;    /* our ballot was overtaken, and long enough ago */
 } agreement;
 
-/* View `number` has all workers, 0 … workers − 1. `heard` has room for as many statements and stays the caller's. */
+/* View `number` has these members, of the workers 0 … workers − 1. `heard` has room for as many statements and stays the
+ * caller's. */
 void agreement_init(agreement *a, uint32_t self, uint32_t workers, uint64_t number,
-                    statement *heard);
+                    const members_list *members, statement *heard);
 
 /* What another worker says now. */
 void agreement_hear(agreement *a, uint32_t worker, const statement *said);

@@ -31,6 +31,15 @@ static inline void members_remove(members_list *l, uint32_t worker)
     l->words[worker / 64] &= ~(UINT64_C(1) << worker % 64);
 }
 
+/* The workers 0 … count − 1. */
+static inline members_list members_first(uint32_t count)
+{
+    members_list l = {{0}};
+    for (uint32_t w = 0; w < count; w++)
+        members_add(&l, w);
+    return l;
+}
+
 static inline uint32_t members_count(const members_list *l)
 {
     uint32_t count = 0;

@@ -119,11 +119,29 @@ static bool has_left(const agreement *a, uint32_t worker)
     return (a->heard[worker].flags & STATEMENT_LEFT) != 0;
 }
 
+/* Ends the engine of the last view, because a worker is lost (MEMBERS_MOST: others know which). True: nothing of that view
+ * is touched here any more. */
+static bool end_engine(members *m, uint32_t lost, const char *why)
+{
+    const members_list *view = agreement_members(&m->agreement);
+    members_engine engine;
+    bool is_ended;
+    if (!borrow_engine(m, &engine, &is_ended))
+        return true;
+    if (!is_ended)
+        engine.end(engine.engine, lost == MEMBERS_MOST ? -1 : (int)members_before(view, lost), why);
+    const bool withdrawn = engine.has_withdrawn(engine.engine);
+    give_engine_back(m);
+    return withdrawn;
+}
+
 /* It may be stopped in the midst of a copy into our memory, so it would be killed before the next view begins. Killed at
- * once its death is certain, and the others need not be more than half of the view to go on without it. */
+ * once its death is certain, and the others need not be more than half of the view to go on without it. First all hear
+ * why: they would only see that it is dead. */
 static void give_up(members *m, uint32_t worker)
 {
     members_add(&m->agreement.suspected, worker);
+    end_engine(m, worker, HEARTBEAT_LOST);
     world_process_kill(process_of(m, worker));
 }
 
@@ -183,29 +201,15 @@ static void look_around(members *m)
 
 /* ---- The thread: voting ---------------------------------------------------------------------------- */
 
-/* The rank of the first worker that is lost; -1: only others know one. */
-static int lost_rank(const agreement *a)
+/* The first worker that is lost; MEMBERS_MOST: only others know one. */
+static uint32_t first_lost(const agreement *a)
 {
     MEMBERS_EACH(worker, agreement_members(a))
     {
         if (members_has(&a->dead, worker) || members_has(&a->suspected, worker))
-            return (int)members_before(agreement_members(a), worker);
+            return worker;
     }
-    return -1;
-}
-
-/* Ends the engine of the last view. True: nothing of that view is touched here any more. */
-static bool withdraw(members *m)
-{
-    members_engine engine;
-    bool is_ended;
-    if (!borrow_engine(m, &engine, &is_ended))
-        return true;
-    if (!is_ended)
-        engine.end(engine.engine, lost_rank(&m->agreement));
-    const bool withdrawn = engine.has_withdrawn(engine.engine);
-    give_engine_back(m);
-    return withdrawn;
+    return MEMBERS_MOST;
 }
 
 /* Somebody does not vote although it lives: whoever leads a ballot does not wait for it any longer; and who should lead
@@ -247,7 +251,7 @@ static void prepare_vote(members *m, uint64_t now)
         return;
     }
     if (!a->may_vote && atomic_load(&m->leaving) == 0)
-        a->may_vote = withdraw(m);
+        a->may_vote = end_engine(m, first_lost(a), NULL);
     a->may_lead_again = now >= m->led_ns + (m->worker + 1) * LEAD_AGAIN_NS;
     lose_patience(m, since_last_ns);
 }
@@ -329,7 +333,7 @@ static void *members_main(void *argument)
 
 /* ---- Life ------------------------------------------------------------------------------------------ */
 
-static members *make(uint32_t worker, uint32_t size, uint64_t number)
+static members *make(uint32_t worker, uint32_t size, const members_view *first)
 {
     members *m = calloc(1, sizeof *m);
     statement *heard = calloc(size, sizeof *heard);
@@ -339,7 +343,7 @@ static members *make(uint32_t worker, uint32_t size, uint64_t number)
         return free(fds), free(silences), free(heard), free(m), NULL;
     for (uint32_t w = 0; w < size; w++)
         fds[w] = WORLD_PROCESS_UNKNOWN;
-    agreement_init(&m->agreement, worker, size, number, heard);
+    agreement_init(&m->agreement, worker, size, first->number, &first->workers, heard);
     m->worker = worker;
     m->roster_fd = -1;
     m->silences = silences;
@@ -347,15 +351,14 @@ static members *make(uint32_t worker, uint32_t size, uint64_t number)
     return m;
 }
 
-rueda_status members_open(uint32_t worker, uint32_t size, uint64_t number, uint64_t silence_ns,
-                          members **opened)
+rueda_status members_open(uint32_t worker, uint32_t workers, const members_view *first,
+                          uint64_t silence_ns, members **opened)
 {
-    members *m = make(worker, size, number);
+    members *m = make(worker, workers, first);
     if (m == NULL)
-        return status_fail(RUEDA_ERR_MEMORY, "rank %u: out of memory in rueda_init", worker);
+        return status_fail(RUEDA_ERR_MEMORY, "worker %u: out of memory in rueda_init", worker);
     m->heartbeat.limit_ns = silence_ns;
-    m->adopted = m->decided =
-        (members_view){agreement_number(&m->agreement), *agreement_members(&m->agreement)};
+    m->adopted = m->decided = *first;
     world_lock_init(&m->lock);
     *opened = m;
     return RUEDA_OK;
@@ -405,14 +408,6 @@ void members_forget(members *m)
 int *members_roster(members *m)
 {
     return &m->roster_fd;
-}
-
-members_view members_adopted(members *m)
-{
-    world_lock_take(&m->lock);
-    const members_view adopted = m->adopted;
-    world_lock_release(&m->lock);
-    return adopted;
 }
 
 uint32_t members_worker(const members *m)

@@ -26,16 +26,16 @@ typedef struct members_view {
 /* What the members' thread asks of the engine of a view. Both return at once. */
 typedef struct members_engine {
     void *engine; /* NULL: there is none */
-    /* Everything ends with ERR_MEMBERS; `rank` is lost, or -1: somebody else knows who is. */
-    void (*end)(void *engine, int rank);
+    /* Everything ends with ERR_MEMBERS; `rank` is lost, or -1: somebody else knows who is. `why`: NULL: it has ended. */
+    void (*end)(void *engine, int rank, const char *why);
     /* It touches no memory of others any more. */
     bool (*has_withdrawn)(void *engine);
 } members_engine;
 
-/* The first view, of this number, has the workers 0 … size − 1, of which we are one. Who gives no sign for `silence_ns`
- * (0: for ever) is suspected. ERR_MEMORY. */
-rueda_status members_open(uint32_t worker, uint32_t size, uint64_t number, uint64_t silence_ns,
-                          members **opened);
+/* `first`: the view that begins; its workers, of which we are one, are below `workers`. Who gives no sign for `silence_ns`
+ * (0: for ever) is given up. ERR_MEMORY. */
+rueda_status members_open(uint32_t worker, uint32_t workers, const members_view *first,
+                          uint64_t silence_ns, members **opened);
 /* Leaves in good order: no later view has us. NULL is allowed. */
 void members_close(members *m);
 /* In a forked child. */
@@ -43,7 +43,7 @@ void members_forget(members *m);
 
 /* The descriptor of the roster: -1 until it was made here, or fetched from the lowest rank. */
 int *members_roster(members *m);
-/* Worker 0 makes it for all. */
+/* The lowest worker makes it for all. */
 rueda_status members_make_roster(members *m);
 
 /* The engine of the view that was adopted runs from now on; `pids`, by rank, are the processes of our host whose
@@ -69,7 +69,6 @@ bool members_await(members *m);
  * NULL) has said so. ERR_PEER: the others have given us up. */
 rueda_status members_adopt(members *m, int (*interrupted)(void *), void *argument,
                            members_view *view);
-members_view members_adopted(members *m); /* the last one */
 uint32_t members_worker(const members *m);
 
 #endif

@@ -111,6 +111,11 @@ static void lose_some(int rank, int size, const void *argument)
     if (is_in(p->victims | p->later, rank)) /* a victim may have been slower than the others */
         raise(SIGKILL);
     adopt(rank, size, p->victims | p->later, data);
+    doing("begin anew with those who are left");
+    CHECK_OK(rueda_shutdown());
+    CHECK_OK(rueda_init(NULL));
+    CHECK_EQUAL(rueda_local_rank(), rank);
+    check_sum(data, rank, ((1u << size) - 1) & ~(p->victims | p->later));
     memory_give(p->memory, data);
     doing("shut down");
     CHECK_OK(rueda_shutdown());

@@ -287,9 +287,10 @@ static void explore(search *g, uint32_t depth)
 
 static void begin_search(search *g, state *first)
 {
+    const members_list all = members_first(g->workers);
     for (uint32_t i = 0; i < g->workers; i++) {
         peer *p = &first->peers[i];
-        agreement_init(&p->a, i, g->workers, 1, p->heard);
+        agreement_init(&p->a, i, g->workers, 1, &all, p->heard);
         p->lives = true;
     }
     for (uint32_t i = 0; i < g->workers; i++) {
