@@ -139,10 +139,9 @@ static PyObject *py_init(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
-static PyObject *py_shutdown(PyObject *module, PyObject *unused)
+/* Ends the engine by `end`, when no other thread waits in it any more. */
+static rueda_status close_engine(native *state, rueda_status (*end)(void))
 {
-    (void)unused;
-    native *state = native_state(module);
     rueda_status status;
     state->closing = true;
     while (state->waiting > 0) { /* they leave at the end of their slice */
@@ -152,13 +151,40 @@ static PyObject *py_shutdown(PyObject *module, PyObject *unused)
         Py_END_ALLOW_THREADS
     }
     Py_BEGIN_ALLOW_THREADS
-    status = rueda_shutdown();
+    status = end();
     Py_END_ALLOW_THREADS
     state->closing = false;
     request_reap(state);
+    return status;
+}
+
+static PyObject *py_shutdown(PyObject *module, PyObject *unused)
+{
+    (void)unused;
+    native *state = native_state(module);
+    const rueda_status status = close_engine(state, rueda_shutdown);
     if (status != RUEDA_OK)
         return native_raise(state, status);
     Py_RETURN_NONE;
+}
+
+static rueda_status update_members(void)
+{
+    return rueda_members_update(NULL);
+}
+
+static PyObject *py_members_update(PyObject *module, PyObject *unused)
+{
+    (void)unused;
+    native *state = native_state(module);
+    rueda_members members = RUEDA_MEMBERS;
+    rueda_status status = close_engine(state, update_members);
+    if (status == RUEDA_OK)
+        status = rueda_members_get(&members);
+    if (status != RUEDA_OK)
+        return native_raise(state, status);
+    state->generation++;
+    return PyLong_FromUnsignedLongLong(members.view);
 }
 
 #define NUMBER_FUNCTION(name)                                                                      \
@@ -177,6 +203,7 @@ NUMBER_FUNCTION(cross_size)
 NUMBER_FUNCTION(is_homogeneous)
 NUMBER_FUNCTION(is_initialized)
 NUMBER_FUNCTION(last_joined)
+NUMBER_FUNCTION(members_changing)
 
 static PyObject *py_generation(PyObject *module, PyObject *unused)
 {
@@ -479,6 +506,8 @@ static PyMethodDef functions[] = {
     {"init", py_init, METH_VARARGS,
      "init(process_sets: list of lists of ranks, communicator: address of an MPI_Comm, or 0); blocks"},
     {"shutdown", py_shutdown, METH_NOARGS, "shutdown(); blocks"},
+    {"members_update", py_members_update, METH_NOARGS,
+     "members_update() -> number of the view; blocks. An error is the end of this rank's part in the job"},
     NUMBER_METHOD(rank),
     NUMBER_METHOD(size),
     NUMBER_METHOD(local_rank),
@@ -488,6 +517,7 @@ static PyMethodDef functions[] = {
     NUMBER_METHOD(is_homogeneous),
     NUMBER_METHOD(is_initialized),
     NUMBER_METHOD(last_joined),
+    NUMBER_METHOD(members_changing),
     {"generation", py_generation, METH_NOARGS,
      "How often init has succeeded, or a join has ended."},
     {"count_join", py_count_join, METH_NOARGS, "A join has ended."},

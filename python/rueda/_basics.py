@@ -24,6 +24,8 @@ __all__ = [
     "is_initialized",
     "local_rank",
     "local_size",
+    "members_changing",
+    "members_update",
     "rank",
     "shutdown",
     "size",
@@ -91,6 +93,30 @@ def shutdown() -> None:
         atexit.unregister(_leave)
         _native.shutdown()
     forget_process_sets()
+
+
+def members_changing() -> bool:
+    """Whether ranks of an elastic job (``rueda run --min-np``) were lost, so that :func:`members_update` would go on
+    with the others."""
+    return bool(_native.members_changing())
+
+
+def members_update() -> int:
+    """Goes on with the ranks of an elastic job that are left, and returns the number of this view of it. Blocks until
+    all of them have called it. ``rank()`` and ``size()`` are new afterwards, process sets are gone, and what was in
+    flight has failed: make the ranks' states equal before going on, as ``elastic.run`` does. Without a loss it
+    does nothing. Raises ``RuedaError`` if the others have gone on without this rank, ``StateError`` if the job is not
+    elastic.
+    """
+    changing = members_changing()
+    try:
+        view = _native.members_update()
+    finally:
+        if not _native.is_initialized():
+            atexit.unregister(_leave)
+    if changing:
+        forget_process_sets()
+    return view
 
 
 def _leave() -> None:

@@ -2,10 +2,9 @@
 
 Framework front ends add how their own objects are kept; see ``rueda.torch.elastic``.
 
-Limits, until jobs can change their size: the ranks stay the same processes, so what can be survived is an
-error that all ranks see (they disagreed about a tensor, a check of the user's raised ``RuedaError``). When a
-rank is lost, the launcher ends the job; start it again from a checkpoint. Process sets end with the job: add
-them again in a reset callback.
+What is survived: an error that all ranks see (they disagreed about a tensor, a check of the user's raised
+``RuedaError``), and in an elastic job (``rueda run --min-np``, so far on one host) the loss of ranks: the others go on
+without them. Nobody joins later yet. Process sets are gone afterwards: add them again in a reset callback.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import functools
 import queue
 from typing import Any, Callable, Dict, List, Sequence, Tuple
 
-from ._basics import init, shutdown
+from ._basics import init, members_changing, members_update, shutdown
 from .exceptions import HostsUpdatedInterrupt, RuedaError, StateError
 
 #: So many failures without a commit between them end the job: it would fail for ever.
@@ -106,9 +105,12 @@ class ObjectState(State):
 
 
 def _join_again() -> None:
-    """Leaves the job and joins it again, with all other ranks."""
-    shutdown()
-    init()
+    """Goes on with the ranks that are left; without a loss leaves the job and joins it again, with all others."""
+    if members_changing():
+        members_update()
+    else:
+        shutdown()
+        init()
 
 
 class _Failures:

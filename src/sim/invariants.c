@@ -153,14 +153,15 @@ static bool is_short(const job *j, const job_rank *k)
 }
 
 /* Who was stopped while something else befell the job may wake up when several are gone, and cannot tell who was the
- * first of them. */
+ * first of them; and in rueda_init it finds that it has waited too long for ranks that have given it up. */
 static bool slept_through(const job *j, const blame *b, const job_rank *k)
 {
     bool stopped = false;
     for (int i = 0; i < j->trial->mishap_count; i++)
         stopped |= j->happenings[i].happened && j->trial->mishaps[i].kind == MISHAP_STOP &&
                    j->trial->mishaps[i].rank == k->rank;
-    return stopped && (b->ranks & ~(UINT32_C(1) << k->rank)) != 0;
+    const bool others = (b->ranks & ~(UINT32_C(1) << k->rank)) != 0;
+    return stopped && (others || k->status == RUEDA_ERR_TIMEOUT);
 }
 
 /* Who ends early names a rank that something has befallen. */

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, List
 
 import pytest
@@ -11,7 +12,7 @@ torch = pytest.importorskip("torch")
 import horovod.torch as hvd  # noqa: E402
 from horovod.common.exceptions import HorovodInternalError, HostsUpdatedInterrupt  # noqa: E402
 from horovod.torch.elastic import state as states  # noqa: E402
-from ranks import on_ranks  # noqa: E402
+from ranks import horovodrun, on_ranks, run_script  # noqa: E402
 
 
 def fail_everywhere() -> None:
@@ -200,3 +201,49 @@ def test_handlers_of_ones_own() -> None:
         assert state.counter.count == 0
     finally:
         states.set_handler_registry(before)
+
+
+LOSES_A_RANK = """
+import os, signal
+import torch
+import horovod.torch as hvd
+
+hvd.init()
+worker = hvd.rank()
+model = torch.nn.Linear(4, 1)
+optimizer = hvd.DistributedOptimizer(
+    torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9), named_parameters=model.named_parameters()
+)
+state = hvd.elastic.TorchState(model=model, optimizer=optimizer, step=0)
+
+
+@hvd.elastic.run
+def train(state):
+    while state.step < 12:
+        if worker == LOST and state.step == 5:
+            os.kill(os.getpid(), signal.SIGKILL)
+        optimizer.zero_grad()
+        model(torch.full((2, 4), float(worker + 1))).sum().backward()
+        optimizer.step()
+        state.step += 1
+        state.commit()
+
+
+train(state)
+weights = hvd.allgather(model.weight.detach())
+alike = all(torch.equal(row, weights[0]) for row in weights)
+print(f"worker {worker} is rank {hvd.rank()} of {hvd.size()}, {state.step} steps, alike: {alike}\\n", end="", flush=True)
+"""
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_training_goes_on_without_a_rank_that_was_killed(tmp_path: Path, lost: int) -> None:
+    script = tmp_path / "loses_a_rank.py"
+    script.write_text(LOSES_A_RANK.replace("LOST", str(lost)))
+    ended = run_script(3, script, launcher=(*horovodrun(), "--no-prefix", "--min-np", "2"))
+    assert ended.code == 0, ended
+    left = [worker for worker in range(3) if worker != lost]
+    assert sorted(ended.out.splitlines()) == [
+        f"worker {worker} is rank {rank} of 2, 12 steps, alike: True" for rank, worker in enumerate(left)
+    ]
+    assert f"rank {lost} " in ended.err and "2 ranks go on" in ended.err
