@@ -297,9 +297,10 @@ typedef struct rueda_members {
  * If no members were lost it returns at once. No other function of the library may run on another thread meanwhile, and
  * no request of the view before be used afterwards but by rueda_request_free. Process sets must be made
  * again. Memory of rueda_alloc stays what it is. `members` may be NULL.
- * ERR_STATE: not initialised, or the job is not elastic. ERR_PEER: the others have gone on without this rank: it was
- * stopped, or silent, for too long. ERR_INTERRUPTED, and any other error: this rank is out of the job, as after
- * rueda_shutdown, and the others go on without it. */
+ * ERR_STATE: not initialised, or the job is not elastic. What the job has ended with for another reason than a loss:
+ * nothing has changed; shut down. ERR_PEER: the others have gone on without this rank: it was stopped, or silent, for too
+ * long. ERR_TIMEOUT: too few of the last view answer, or one of the next does not call this. These, ERR_INTERRUPTED
+ * and any other error: this rank is out of the job, as after rueda_shutdown, and the others go on without it. */
 RUEDA_API rueda_status rueda_members_update(rueda_members *members);
 
 /* The view that was adopted last; does not block. ERR_STATE as above. */

@@ -170,10 +170,16 @@ static rueda_status start(context *here, const rueda_init_options *options)
     here->interrupted = options->interrupted;
     here->interrupted_argument = options->interrupted_argument;
     settings.elastic |= options->elastic != 0;
+    if (settings.elastic && options->mpi_communicator != NULL)
+        return status_fail(RUEDA_ERR_CONFIG,
+                           "rueda_init: MPI cannot lose ranks: an elastic job has "
+                           "no communicator; take one of them away");
     if (settings.elastic)
         status = elastic_begin(here, &settings);
+    const uint64_t next =
+        settings.elastic ? elastic_next_life(here->generation) : here->generation + 1;
     if (status == RUEDA_OK)
-        status = context_start_engine(here, &settings, options, here->generation + 1);
+        status = context_start_engine(here, &settings, options, next);
     explicit_bzero(&settings.key, sizeof settings.key);
     if (status != RUEDA_OK)
         elastic_end(here);

@@ -97,6 +97,7 @@ rueda_status context_timeline_stop(const context *here);
 
 /* elastic.c: before the first engine of an elastic job, and after its last. */
 rueda_status elastic_begin(context *here, config *settings);
+uint64_t elastic_next_life(uint64_t generation); /* after this one */
 void elastic_end(context *here);
 /* context.c: an engine of this generation, with these settings. */
 rueda_status context_start_engine(context *here, const config *settings,

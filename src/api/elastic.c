@@ -6,6 +6,14 @@
 #include <string.h>
 
 #define SECOND_NS UINT64_C(1000000000)
+#define VIEWS_OF_LIFE (UINT64_C(1) << 20)
+
+/* A rank that begins anew must not meet others that adopt the next view of the job it has left: each life of a job has
+ * numbers of its own, and they still grow. */
+uint64_t elastic_next_life(uint64_t generation)
+{
+    return generation == 0 ? 1 : (generation / VIEWS_OF_LIFE + 1) * VIEWS_OF_LIFE + 1;
+}
 
 /* As our starter would describe the view. */
 static void describe_view(const members_list *workers, uint32_t worker, config *settings)
@@ -17,16 +25,23 @@ static void describe_view(const members_list *workers, uint32_t worker, config *
     settings->board = (config_text){""}; /* it knows the ranks of the first view alone */
 }
 
+/* Of a job that was started with so many workers; not of another one before. */
+static bool has_survivors(const context *here, uint32_t worker, uint32_t workers)
+{
+    return worker < workers && members_has(&here->survivors, worker) &&
+           members_next(&here->survivors, workers) == MEMBERS_MOST;
+}
+
 /* Who shuts down and begins anew after a loss meets those again who were left. */
 rueda_status elastic_begin(context *here, config *settings)
 {
     const uint32_t worker = (uint32_t)settings->rank, workers = (uint32_t)settings->size;
-    const bool lost_some = members_count(&here->survivors) > 0;
+    const bool lost_some = has_survivors(here, worker, workers);
     if (worker >= workers)
         return RUEDA_OK; /* engine_start says what is wrong */
     engine_choose_heartbeat(settings);
-    here->view.now =
-        (members_view){here->generation + 1, lost_some ? here->survivors : members_first(workers)};
+    here->view.now = (members_view){elastic_next_life(here->generation),
+                                    lost_some ? here->survivors : members_first(workers)};
     const uint64_t silence_ns = (uint64_t)settings->heartbeat * SECOND_NS;
     const rueda_status status =
         members_open(worker, workers, &here->view.now, silence_ns, &here->members);
@@ -119,7 +134,7 @@ static rueda_status check_change(const context *here, bool *changes)
     const control *c = &here->engine->control;
     int rank;
     *changes = members_is_changing(here->members) || control_has_withdrawn(c, c->rank);
-    const rueda_status ended = control_aborted(c, &rank);
+    const rueda_status ended = control_is_aborted(c) ? control_aborted(c, &rank) : RUEDA_OK;
     return ended == RUEDA_ERR_MEMBERS ? RUEDA_OK : ended;
 }
 
@@ -187,9 +202,8 @@ rueda_status context_members_get(const context *here, rueda_members *told)
 int context_members_changing(const context *here)
 {
     bool changes = false;
-    if (context_peek(here) != NULL && here->members != NULL)
-        check_change(here, &changes);
-    return changes;
+    return context_peek(here) != NULL && here->members != NULL &&
+           check_change(here, &changes) == RUEDA_OK && changes;
 }
 
 /* ---- The functions of rueda.h ---------------------------------------------------------------------- */

@@ -183,7 +183,7 @@ rueda_status boot_join(const config *settings, boot_identity *who, uint64_t gene
     meeting->met = there.met;
     if (status != RUEDA_OK) {
         meeting->others_failed =
-            (there.over && !there.left) || status == RUEDA_ERR_PEER || status == RUEDA_ERR_TIMEOUT;
+            !there.left && (there.over || status == RUEDA_ERR_PEER || status == RUEDA_ERR_TIMEOUT);
         boot_name_rank(status, who->rank);
         attendance_fail(&there, status);
         status = there.left ? RUEDA_ERR_INTERRUPTED : status;

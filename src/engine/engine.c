@@ -235,7 +235,11 @@ rueda_status engine_start(engine *e, const config *settings, const rueda_init_op
     e->crowded = e->who.crowded;
     status = start_parts(e);
     if (status != RUEDA_OK) {
-        control_fail(&e->control, status); /* the others count on us already */
+        /* the others count on us already; but that members have changed again is nobody's fault */
+        if (status == RUEDA_ERR_MEMBERS)
+            control_abort(&e->control, status, -1, status_text());
+        else
+            control_fail(&e->control, status);
         leave(e, false);
         stop_parts(e, false);
     }

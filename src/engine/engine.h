@@ -292,12 +292,13 @@ void watch_forget(engine *e); /* in a forked child */
 /* Says that we are alive; returns when to say it again, in ns (UINT64_MAX: never). Any thread. */
 uint64_t watch_beat(engine *e);
 
-/* view.c: an elastic job goes on after a loss. begin: when all are there. lose: this rank has lost another, or misses
- * one that has left. */
+/* view.c: an elastic job goes on after a loss. begin: when all are there. lose: this rank has lost another. miss: it waits
+ * for one that has left. */
 #define VIEW_GOES_ON "rueda_members_update goes on with the others"
 rueda_status view_begin(engine *e);
 void view_end(engine *e); /* before anything of the engine ends */
 void view_lose(engine *e, int rank);
+void view_miss(engine *e);
 rueda_status view_fail_lost(int rank, const char *why); /* its sentence */
 
 /* sets.c: gives memory back that large operations have left; the caller drives, nothing is in flight. */

@@ -4,7 +4,16 @@
 
 #include <stdlib.h>
 
-/* By the members' thread. Whoever drives breaks everything; if nobody does, this thread can. */
+/* By the members' thread, where nobody else drives. */
+static void drive_once(engine *e)
+{
+    if (!drive_try(e))
+        return;
+    engine_step(e, engine_now(e));
+    drive_leave(e);
+}
+
+/* Whoever drives breaks everything. */
 static void end_view(void *argument, int rank, const char *why)
 {
     engine *e = argument;
@@ -13,16 +22,16 @@ static void end_view(void *argument, int rank, const char *why)
     else
         status_fail(RUEDA_ERR_MEMBERS, "the members of the job change; %s", VIEW_GOES_ON);
     control_end_view(&e->control, rank, status_text());
-    if (drive_try(e)) {
-        engine_step(e, engine_now(e));
-        drive_leave(e);
-    }
+    drive_once(e);
 }
 
 static bool has_withdrawn(void *argument)
 {
-    const engine *e = argument;
-    return control_has_withdrawn(&e->control, (uint32_t)e->who.rank);
+    engine *e = argument;
+    const uint32_t me = (uint32_t)e->who.rank;
+    if (!control_has_withdrawn(&e->control, me))
+        drive_once(e);
+    return control_has_withdrawn(&e->control, me);
 }
 
 rueda_status view_fail_lost(int rank, const char *why)
@@ -57,5 +66,11 @@ void view_end(engine *e)
 void view_lose(engine *e, int rank)
 {
     if (e->members != NULL && rank >= 0)
-        members_report(e->members, e->generation, rank);
+        members_report_lost(e->members, e->generation, rank);
+}
+
+void view_miss(engine *e)
+{
+    if (e->members != NULL)
+        members_call(e->members, e->generation);
 }

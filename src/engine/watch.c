@@ -158,7 +158,7 @@ static void miss(engine *e, int left)
                 e->members != NULL ? VIEW_GOES_ON : "");
     if (e->members == NULL)
         board_name(e->board, e->who.rank, left);
-    view_lose(e, left);
+    view_miss(e);
     engine_break(e, status, status_text());
 }
 

@@ -16,7 +16,7 @@
  * heard before its death is told here, counts as if it followed every ballot, and it need not accept. But one whose
  * last statement follows a later ballot counts against an earlier one. Of the others more than half are enough; or
  * half of them, with the lowest one. Then of two groups that are enough one worker is in both, or the last statement
- * of a dead one was seen: what was decided is never decided otherwise. agreement_explore_test.c goes through all that can
+ * of a dead one was seen: what was decided is never decided otherwise. tests/members/explore.c goes through all that can
  * happen among four workers.
  *
  * A worker that is suspected is not waited for. It stays a member if it follows the ballot in time.

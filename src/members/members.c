@@ -13,7 +13,8 @@
 #define LOOK_BUSY_NS (1 * MS) /* the same while members change */
 #define PATIENCE_NS (3000 * MS) /* who does not vote for so long is not waited for */
 #define LEAD_AGAIN_NS                                                                              \
-    (10 * MS)            /* after another ballot had a higher number; times one more than our own */
+    (10 * MS) /* after another ballot had a higher number; times one more than our own */
+#define DECISION_NS (20000 * MS)
 #define ASK_NS (20 * MS) /* whether a caller that waits gives up */
 
 /* How long nothing was heard of a worker, and its last sign. */
@@ -41,12 +42,13 @@ struct members {
 
     world_lock lock;       /* for what follows */
     int *process_fds;      /* by worker */
-    members_list reported; /* by the engine, and the thread has not seen it yet */
+    members_list reported; /* as lost by the engine, and the thread has not seen it yet */
+    bool calls;            /* likewise: the engine needs another view */
     members_engine engine;
     bool engine_is_used;  /* by the thread, now */
     bool engine_is_ended; /* it was told to end */
     bool is_called;       /* votes are due */
-    bool is_voting;       /* without an engine: none may begin until the next view is decided */
+    bool is_voting;       /* no engine may begin until the next view is decided */
     members_view adopted, decided;
 };
 
@@ -66,16 +68,18 @@ static bool borrow_engine(members *m, members_engine *engine, bool *is_ended)
     *engine = m->engine;
     *is_ended = m->engine_is_ended;
     m->engine_is_used = engine->engine != NULL;
-    m->is_voting = engine->engine == NULL;
+    m->is_voting = m->is_voting || engine->engine == NULL;
     world_lock_release(&m->lock);
     return engine->engine != NULL;
 }
 
-static void give_engine_back(members *m)
+/* `withdrawn`: from now on it may vote, and no other engine may begin before the next view is decided. */
+static void give_engine_back(members *m, bool withdrawn)
 {
     world_lock_take(&m->lock);
     m->engine_is_used = false;
     m->engine_is_ended = true;
+    m->is_voting = m->is_voting || withdrawn;
     world_lock_release(&m->lock);
     tell_program(m);
 }
@@ -131,7 +135,7 @@ static bool end_engine(members *m, uint32_t lost, const char *why)
     if (!is_ended)
         engine.end(engine.engine, lost == MEMBERS_MOST ? -1 : (int)members_before(view, lost), why);
     const bool withdrawn = engine.has_withdrawn(engine.engine);
-    give_engine_back(m);
+    give_engine_back(m, withdrawn);
     return withdrawn;
 }
 
@@ -145,11 +149,16 @@ static void give_up(members *m, uint32_t worker)
     world_process_kill(process_of(m, worker));
 }
 
+static void beat(members *m)
+{
+    atomic_fetch_add_explicit(&m->roster.places[m->worker].beats, 1, memory_order_relaxed);
+}
+
 /* Also while no engine runs, and nobody else would notice. */
 static void look_for_silent(members *m, uint64_t now)
 {
     const uint64_t counts = heartbeat_look(&m->heartbeat, now);
-    atomic_fetch_add_explicit(&m->roster.places[m->worker].beats, 1, memory_order_relaxed);
+    beat(m);
     MEMBERS_EACH(worker, agreement_members(&m->agreement))
     {
         silence *s = &m->silences[worker];
@@ -163,31 +172,33 @@ static void look_for_silent(members *m, uint64_t now)
     }
 }
 
-/* Of one that has left nobody tells us but the engine that waits for it; or there is no engine yet, and all wait for
- * it to come. */
-static void call_for_left(members *m, const members_list *reported, bool begins)
+/* Where a view begins all wait for all of its members: one that has left will not come. */
+static bool waits_for_left(members *m)
 {
-    agreement *a = &m->agreement;
-    MEMBERS_EACH(worker, agreement_members(a))
+    MEMBERS_EACH(worker, agreement_members(&m->agreement))
     {
-        if (has_left(a, worker) && (begins || members_has(reported, worker)))
-            agreement_call(a);
+        if (has_left(&m->agreement, worker))
+            return true;
     }
+    return false;
 }
 
 static void take_reports(members *m)
 {
+    agreement *a = &m->agreement;
     world_lock_take(&m->lock);
     const members_list reported = m->reported;
-    const bool begins = m->engine.engine == NULL && atomic_load(&m->leaving) == 0;
+    const bool calls = m->calls, begins = m->engine.engine == NULL;
     m->reported = (members_list){{0}};
+    m->calls = false;
     world_lock_release(&m->lock);
     MEMBERS_EACH(worker, &reported)
     {
-        if (members_has(agreement_members(&m->agreement), worker) && worker != m->worker)
-            members_add(&m->agreement.suspected, worker);
+        if (members_has(agreement_members(a), worker) && worker != m->worker)
+            members_add(&a->suspected, worker);
     }
-    call_for_left(m, &reported, begins);
+    if (calls || (begins && atomic_load(&m->leaving) == 0 && waits_for_left(m)))
+        agreement_call(a);
 }
 
 static void look_around(members *m)
@@ -265,10 +276,12 @@ static void end_others(members *m, const members_list *before)
     MEMBERS_EACH(worker, &gone)
     {
         const int process = process_of(m, worker);
-        if (worker == m->worker || process < 0 || has_left(&m->agreement, worker))
+        hear(m, worker); /* it may have left meanwhile */
+        if (worker == m->worker || has_left(&m->agreement, worker))
             continue;
         while (!world_process_dead(process) && atomic_load(&m->stopping) == 0) {
             world_process_kill(process);
+            beat(m);
             world_rest(LOOK_BUSY_NS);
         }
     }
@@ -422,19 +435,27 @@ rueda_status members_make_roster(members *m)
 
 /* ---- Around a view ---------------------------------------------------------------------------------- */
 
-static void open_processes(members *m, const int *pids)
+/* Without them nobody is certainly dead, and nobody can be killed. */
+static rueda_status open_processes(members *m, const int *pids)
 {
     int rank = 0;
     MEMBERS_EACH(worker, &m->adopted.workers)
     {
         const int pid = pids[rank++];
-        if (worker == m->worker || pid == 0 || m->process_fds[worker] != WORLD_PROCESS_UNKNOWN)
+        if (worker == m->worker || m->process_fds[worker] != WORLD_PROCESS_UNKNOWN)
             continue;
-        const int fd = world_process_open(pid);
+        const int fd = pid == 0 ? WORLD_PROCESS_UNKNOWN : world_process_open(pid);
+        if (fd == WORLD_PROCESS_UNKNOWN)
+            return status_fail(RUEDA_ERR_SYSTEM,
+                               "worker %u cannot watch the process of worker %u: an elastic job "
+                               "needs a kernel with pidfd_open, all of its processes in one PID "
+                               "namespace, and a descriptor for each (`ulimit -n`)",
+                               m->worker, worker);
         world_lock_take(&m->lock);
         m->process_fds[worker] = fd;
         world_lock_release(&m->lock);
     }
+    return RUEDA_OK;
 }
 
 static rueda_status start_thread(members *m)
@@ -450,7 +471,9 @@ static rueda_status start_thread(members *m)
 
 rueda_status members_begin_view(members *m, const members_engine *engine, const int *pids)
 {
-    open_processes(m, pids);
+    const rueda_status status = open_processes(m, pids);
+    if (status != RUEDA_OK)
+        return status;
     world_lock_take(&m->lock);
     const bool begins = !m->is_voting && m->decided.number == m->adopted.number;
     if (begins) {
@@ -461,6 +484,12 @@ rueda_status members_begin_view(members *m, const members_engine *engine, const 
     if (!begins)
         return status_fail(RUEDA_ERR_MEMBERS, "the members of the job have changed again");
     return m->runs ? RUEDA_OK : start_thread(m);
+}
+
+static void wake_thread(members *m)
+{
+    if (m->runs)
+        roster_ring(&m->roster, m->worker);
 }
 
 void members_end_view(members *m)
@@ -476,8 +505,7 @@ void members_end_view(members *m)
         if (used)
             world_sleep_on(&m->events, seen, ASK_NS, false);
     }
-    if (m->runs)
-        roster_ring(&m->roster, m->worker);
+    wake_thread(m);
 }
 
 void members_begin_leaving(members *m)
@@ -485,7 +513,7 @@ void members_begin_leaving(members *m)
     atomic_store(&m->leaving, 1);
 }
 
-void members_report(members *m, uint64_t number, int rank)
+void members_report_lost(members *m, uint64_t number, int rank)
 {
     int at = 0;
     world_lock_take(&m->lock);
@@ -495,8 +523,15 @@ void members_report(members *m, uint64_t number, int rank)
             members_add(&m->reported, worker);
     }
     world_lock_release(&m->lock);
-    if (m->runs)
-        roster_ring(&m->roster, m->worker);
+    wake_thread(m);
+}
+
+void members_call(members *m, uint64_t number)
+{
+    world_lock_take(&m->lock);
+    m->calls = m->calls || m->adopted.number == number;
+    world_lock_release(&m->lock);
+    wake_thread(m);
 }
 
 /* ---- The next view ---------------------------------------------------------------------------------- */
@@ -509,9 +544,16 @@ bool members_is_decided(members *m)
     return decided;
 }
 
+/* Until when a view that is called for must be decided: who is silent was given up, and who does not vote was not waited
+ * for, several times over. */
+static uint64_t decision_limit(const members *m)
+{
+    return world_now_ns() + DECISION_NS + 2 * m->heartbeat.limit_ns;
+}
+
 bool members_await(members *m)
 {
-    const uint64_t until = world_now_ns() + 2 * PATIENCE_NS + m->heartbeat.limit_ns;
+    const uint64_t until = decision_limit(m);
     for (uint32_t seen; seen = atomic_load(&m->events), !members_is_decided(m);) {
         if (world_now_ns() >= until)
             return false;
@@ -532,8 +574,14 @@ bool members_is_changing(members *m)
 rueda_status members_adopt(members *m, int (*interrupted)(void *), void *argument,
                            members_view *view)
 {
+    const uint64_t until = decision_limit(m);
     for (uint32_t seen; seen = atomic_load(&m->events), !members_is_decided(m);) {
         world_sleep_on(&m->events, seen, ASK_NS, false);
+        if (world_now_ns() >= until)
+            return status_fail(RUEDA_ERR_TIMEOUT,
+                               "rueda_members_update: worker %u cannot go on: too few of the "
+                               "workers of the last view answer",
+                               m->worker);
         if (interrupted != NULL && interrupted(argument) != 0)
             return status_fail(RUEDA_ERR_INTERRUPTED,
                                "rueda_members_update: worker %u was interrupted; the others go on",
@@ -542,6 +590,7 @@ rueda_status members_adopt(members *m, int (*interrupted)(void *), void *argumen
     world_lock_take(&m->lock);
     m->adopted = m->decided;
     m->reported = (members_list){{0}};
+    m->calls = false;
     *view = m->adopted;
     world_lock_release(&m->lock);
     if (members_has(&view->workers, m->worker))

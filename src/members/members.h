@@ -28,7 +28,7 @@ typedef struct members_engine {
     void *engine; /* NULL: there is none */
     /* Everything ends with ERR_MEMBERS; `rank` is lost, or -1: somebody else knows who is. `why`: NULL: it has ended. */
     void (*end)(void *engine, int rank, const char *why);
-    /* It touches no memory of others any more. */
+    /* It touches no memory of others any more; if it still does, and nobody drives it, it is moved on. */
     bool (*has_withdrawn)(void *engine);
 } members_engine;
 
@@ -55,9 +55,10 @@ void members_end_view(members *m);
 /* From now on this worker votes for nothing: it is about to leave. */
 void members_begin_leaving(members *m);
 
-/* The engine takes a rank of its view for lost, or waits for one that has left. Of no effect if another view was
- * adopted since. */
-void members_report(members *m, uint64_t number, int rank);
+/* The engine of view `number` takes a rank for lost. Of no effect if another view was adopted since. */
+void members_report_lost(members *m, uint64_t number, int rank);
+/* It waits for one that has left, or is about to: another view is needed. */
+void members_call(members *m, uint64_t number);
 
 /* Whether another view is decided than the one that was adopted, or is about to be. */
 bool members_is_changing(members *m);
@@ -66,7 +67,7 @@ bool members_is_decided(members *m);
 /* Blocks until one is decided; false: it takes too long. */
 bool members_await(members *m);
 /* Blocks until another view than the last one adopted is decided, and adopts it. ERR_INTERRUPTED: `interrupted` (or
- * NULL) has said so. ERR_PEER: the others have given us up. */
+ * NULL) has said so. ERR_PEER: the others have given us up. ERR_TIMEOUT: too few of the last view answer. */
 rueda_status members_adopt(members *m, int (*interrupted)(void *), void *argument,
                            members_view *view);
 uint32_t members_worker(const members *m);

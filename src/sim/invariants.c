@@ -153,7 +153,7 @@ static bool is_short(const job *j, const job_rank *k)
 }
 
 /* Who was stopped while something else befell the job may wake up when several are gone, and cannot tell who was the
- * first of them; and in rueda_init it finds that it has waited too long for ranks that have given it up. */
+ * first of them; and in rueda_init it finds that ranks have given it up, and left. */
 static bool slept_through(const job *j, const blame *b, const job_rank *k)
 {
     bool stopped = false;
@@ -161,7 +161,7 @@ static bool slept_through(const job *j, const blame *b, const job_rank *k)
         stopped |= j->happenings[i].happened && j->trial->mishaps[i].kind == MISHAP_STOP &&
                    j->trial->mishaps[i].rank == k->rank;
     const bool others = (b->ranks & ~(UINT32_C(1) << k->rank)) != 0;
-    return stopped && (others || k->status == RUEDA_ERR_TIMEOUT);
+    return stopped && (others || k->joined_ns == 0);
 }
 
 /* Who ends early names a rank that something has befallen. */

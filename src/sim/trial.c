@@ -7,8 +7,9 @@
 
 #define MS UINT64_C(1000000)
 #define SECOND UINT64_C(1000000000)
-#define POINTS_MOST 6000    /* of a rank, before a mishap */
-#define ELASTIC_POINTS 2500 /* the same in an elastic job */
+#define POINTS_MOST 6000               /* of a rank, before a mishap */
+#define ELASTIC_POINTS 2500            /* the same in an elastic job */
+#define ELASTIC_STOP_NS (100 * SECOND) /* nobody can wait for it */
 #define STEPS_MOST 30
 
 /* ---- Dice -------------------------------------------------------------------------------------- */
@@ -339,6 +340,8 @@ static void draw_loss(const trial *t, dice *d, mishap *m)
         m->at_ns = roll(d, chance(d, 70) ? 40 * MS : 8 * SECOND);
     if (m->kind == MISHAP_STOP && chance(d, 70))
         m->lasts_ns = ((uint64_t)t->heartbeat_s + 3) * SECOND + roll(d, 3 * SECOND);
+    if (chance(d, 25))
+        m->lasts_ns = ELASTIC_STOP_NS;
 }
 
 /* On one host, where ranks die and stop. */

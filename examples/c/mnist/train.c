@@ -19,6 +19,8 @@
 #include "optimizer.h"
 #include "trainer.h"
 
+#include <string.h>
+
 enum { SHUFFLE_STREAM = 1, WEIGHTS_STREAM = 0 };
 
 /* ---- Before the first step ------------------------------------------------------------------- */
@@ -184,19 +186,32 @@ static rueda_status move_on(trainer *t, step_record *r)
     return status;
 }
 
+/* By way of the memory for updates: if rank 0 is lost in the midst of it, what this rank has stays whole. */
+static rueda_status share_floats(trainer *t, const char *name, float *values)
+{
+    const size_t bytes = sizeof *values * NETWORK_PARAMETERS;
+    memcpy(t->updates[0], values, bytes);
+    const rueda_status status = share(name, t->updates[0], RUEDA_F32, NETWORK_PARAMETERS);
+    if (status == RUEDA_OK)
+        memcpy(values, t->updates[0], bytes);
+    return status;
+}
+
 /* Members were lost. A step may have ended well on some ranks and not on others, so all go on from where rank 0 of the
  * new view is, with its weights and momentum; with Adasum every worker keeps a momentum of its own. */
 static rueda_status go_on(trainer *t, step_record *r)
 {
+    place at = t->at;
     rueda_status status = rueda_members_update(NULL);
     if (status == RUEDA_OK)
-        status = share("place", &t->at, RUEDA_I64, PLACE_NUMBERS);
+        status = share("place", &at, RUEDA_I64, PLACE_NUMBERS);
     if (status == RUEDA_OK)
-        status = share("parameters", t->parameters, RUEDA_F32, NETWORK_PARAMETERS);
+        status = share_floats(t, "parameters", t->parameters);
     if (status == RUEDA_OK && t->op != RUEDA_ADASUM)
-        status = share("momentum", t->velocities[0], RUEDA_F32, NETWORK_PARAMETERS);
+        status = share_floats(t, "momentum", t->velocities[0]);
     if (status != RUEDA_OK)
         return status;
+    t->at = at;
     shuffle(t); /* rank 0 may be in another epoch than this rank was */
     trainer_divide(t);
     r->steps = trainer_steps(t);
