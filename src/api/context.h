@@ -3,7 +3,7 @@
  * Everything in this folder is given the context it works for; the process has one, which the functions of
  * rueda.h fetch (context_of_process) and give to a function of the same name that begins with context_. It is
  * the one piece of global state. A test or a simulated world may have more of them.
- * Written only by context_init and context_shutdown. In a forked child the process's is marked as foreign: the
+ * Written only by context_init, context_shutdown and context_members_update. In a forked child the process's is marked as foreign: the
  * child has no background thread and no part in the job.
  */
 #ifndef RUEDA_API_CONTEXT_H

@@ -34,7 +34,7 @@ static bool is_about_ours(const agreement *a, uint32_t worker)
 }
 
 /* It says nothing new any more. */
-static bool is_silent(const agreement *a, uint32_t worker)
+static bool says_no_more(const agreement *a, uint32_t worker)
 {
     return members_has(&a->dead, worker) || (a->heard[worker].flags & STATEMENT_LEFT) != 0;
 }
@@ -49,7 +49,7 @@ typedef enum stance { AGAINST, FOR, ABSENT } stance;
 
 static stance stance_on_promise(const agreement *a, uint32_t worker, uint64_t ballot)
 {
-    if (is_silent(a, worker))
+    if (says_no_more(a, worker))
         return ABSENT;
     return follows(a, worker, ballot) ? FOR : AGAINST;
 }
@@ -61,7 +61,7 @@ static stance stance_on_proposal(const agreement *a, uint32_t worker, uint64_t b
     const bool ours = is_about_ours(a, worker);
     if (ours && s->accepted == ballot)
         return FOR;
-    return is_silent(a, worker) && (!ours || s->promised <= ballot) ? ABSENT : AGAINST;
+    return says_no_more(a, worker) && (!ours || s->promised <= ballot) ? ABSENT : AGAINST;
 }
 
 static bool is_enough(const agreement *a, uint64_t ballot,
@@ -106,7 +106,7 @@ static bool is_leader(const agreement *a)
 {
     MEMBERS_EACH(worker, agreement_members(a))
     {
-        if (!is_silent(a, worker) && !members_has(&a->suspected, worker))
+        if (!says_no_more(a, worker) && !members_has(&a->suspected, worker))
             return worker == a->self;
     }
     return false;
@@ -162,7 +162,7 @@ members_list agreement_missing(const agreement *a)
     const uint64_t ballot = agreement_own(a)->leads;
     MEMBERS_EACH(worker, agreement_members(a))
     {
-        if (!is_silent(a, worker) && !members_has(&a->suspected, worker) &&
+        if (!says_no_more(a, worker) && !members_has(&a->suspected, worker) &&
             (ballot == 0 || !follows(a, worker, ballot)))
             members_add(&missing, worker);
     }
@@ -203,7 +203,7 @@ static void propose(agreement *a)
 static bool is_overtaken(const agreement *a, uint64_t highest)
 {
     const uint32_t other = (uint32_t)(highest % BALLOT_STEP);
-    return highest > agreement_own(a)->leads && other != a->self && !is_silent(a, other) &&
+    return highest > agreement_own(a)->leads && other != a->self && !says_no_more(a, other) &&
            !a->may_lead_again;
 }
 
