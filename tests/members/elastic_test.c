@@ -1,5 +1,5 @@
 /* elastic_test.c: jobs that go on when ranks are lost: who is left agrees on the same view, and combines right.
- * ctest: timeout=300 */
+ * ctest: threads timeout=300 */
 #include "survivors.h"
 
 #include <setjmp.h>
