@@ -2,6 +2,7 @@
 #include "members/members_parts.h"
 #include "world/sockets.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #define DECISION_NS (20000 * MEMBERS_MS)
@@ -79,6 +80,8 @@ void members_forget(members *m)
         if (m->process_fds[w] >= 0)
             world_close(m->process_fds[w]);
     }
+    if (m != NULL && m->roster_fd >= 0)
+        world_close(m->roster_fd);
 }
 
 int *members_roster(members *m)
@@ -214,28 +217,8 @@ static uint64_t decision_limit(const members *m)
     return world_now_ns() + DECISION_NS + 2 * m->heartbeat.limit_ns;
 }
 
-bool members_await(members *m)
-{
-    const uint64_t until = decision_limit(m);
-    for (uint32_t seen; seen = atomic_load(&m->events), !members_is_decided(m);) {
-        if (world_now_ns() >= until)
-            return false;
-        world_sleep_on(&m->events, seen, ASK_NS, false);
-    }
-    return true;
-}
-
-bool members_is_changing(members *m)
-{
-    world_lock_take(&m->lock);
-    const bool changing =
-        m->decided.number != m->adopted.number || m->is_called || members_count(&m->reported) > 0;
-    world_lock_release(&m->lock);
-    return changing;
-}
-
-rueda_status members_adopt(members *m, int (*interrupted)(void *), void *argument,
-                           members_view *view)
+/* ERR_TIMEOUT: it takes too long. */
+static rueda_status await_decision(members *m, int (*interrupted)(void *), void *argument)
 {
     const uint64_t until = decision_limit(m);
     for (uint32_t seen; seen = atomic_load(&m->events), !members_is_decided(m);) {
@@ -250,6 +233,33 @@ rueda_status members_adopt(members *m, int (*interrupted)(void *), void *argumen
                                "rueda_members_update: worker %u was interrupted; the others go on",
                                m->worker);
     }
+    return RUEDA_OK;
+}
+
+bool members_await(members *m)
+{
+    char text[STATUS_TEXT_MAX]; /* why the caller waits is what it tells */
+    snprintf(text, sizeof text, "%s", status_text());
+    const rueda_status status = await_decision(m, NULL, NULL);
+    status_restore(status, text);
+    return status == RUEDA_OK;
+}
+
+bool members_is_changing(members *m)
+{
+    world_lock_take(&m->lock);
+    const bool changing = m->decided.number != m->adopted.number || m->is_called || m->calls ||
+                          members_count(&m->reported) > 0;
+    world_lock_release(&m->lock);
+    return changing;
+}
+
+rueda_status members_adopt(members *m, int (*interrupted)(void *), void *argument,
+                           members_view *view)
+{
+    const rueda_status status = await_decision(m, interrupted, argument);
+    if (status != RUEDA_OK)
+        return status;
     world_lock_take(&m->lock);
     m->adopted = m->decided;
     m->reported = (members_list){{0}};

@@ -25,8 +25,7 @@ struct members {
 
     /* the thread's */
     agreement agreement;
-    bool called;        /* votes are due */
-    uint64_t waited_ns; /* since then, or since we lost patience */
+    uint64_t waited_ns; /* since votes are due, or since we lost patience */
     uint64_t last_ns;   /* of the last pass */
     uint64_t led_ns;    /* when we last began a ballot */
     heartbeat heartbeat;
@@ -39,7 +38,7 @@ struct members {
     members_engine engine;
     bool engine_is_used;  /* by the thread, now */
     bool engine_is_ended; /* it was told to end */
-    bool is_called;       /* votes are due */
+    bool is_called;       /* votes are due; written by the thread alone */
     bool is_voting;       /* no engine may begin until the next view is decided */
     members_view adopted, decided;
 };

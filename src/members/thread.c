@@ -40,11 +40,12 @@ static void give_engine_back(members *m, bool withdrawn)
     tell_program(m);
 }
 
-static void note_called(members *m, bool called)
+static bool note_called(members *m, bool called)
 {
     world_lock_take(&m->lock);
     m->is_called = called;
     world_lock_release(&m->lock);
+    return called;
 }
 
 /* ---- The thread: who is there ---------------------------------------------------------------------- */
@@ -211,9 +212,7 @@ static void prepare_vote(members *m, uint64_t now)
 {
     agreement *a = &m->agreement;
     const uint64_t since_last_ns = since_last(m, now);
-    m->called = agreement_is_called(a);
-    note_called(m, m->called);
-    if (!m->called) {
+    if (!note_called(m, agreement_is_called(a))) {
         m->waited_ns = 0;
         return;
     }
@@ -295,7 +294,7 @@ void *members_run_thread(void *argument)
         while (pass(m))
             ;
         if (atomic_load(&m->stopping) == 0)
-            world_sleep_on(rings, seen, m->called ? LOOK_BUSY_NS : LOOK_NS, true);
+            world_sleep_on(rings, seen, m->is_called ? LOOK_BUSY_NS : LOOK_NS, true);
     }
     return NULL;
 }
