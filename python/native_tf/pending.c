@@ -30,6 +30,7 @@ static int code_of(rueda_status status)
         return TF_FAILED_PRECONDITION;
     case RUEDA_ERR_SHUTDOWN:
     case RUEDA_ERR_PEER:
+    case RUEDA_ERR_MEMBERS:
     case RUEDA_ERR_STALLED:
         return TF_ABORTED;
     case RUEDA_ERR_MEMORY:

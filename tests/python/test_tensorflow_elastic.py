@@ -194,3 +194,43 @@ def test_fit_goes_on_where_it_was() -> None:
     assert seen[4:7] == [(1, 0), (1, 1), (1, 2)] and seen[7:9] == [(1, 1), (1, 2)]
     assert state.epoch == 3 and state.batch == 0
     assert_equal_on_ranks(model.get_weights())
+
+
+LOSES_A_RANK = """
+import os, signal
+import tensorflow as tf
+import horovod.tensorflow as hvd
+
+hvd.init()
+worker = hvd.rank()
+weights = tf.Variable(tf.zeros([4]))
+state = hvd.elastic.TensorFlowState([weights], step=0)
+
+
+@tf.function
+def gradient():
+    return hvd.allreduce(tf.fill([4], float(worker + 1)), op=hvd.Sum, name="gradient")
+
+
+@hvd.elastic.run
+def train(state):
+    while state.step < 8:
+        if worker == 1 and state.step == 4:
+            os.kill(os.getpid(), signal.SIGKILL)
+        weights.assign_add(gradient())
+        state.step += 1
+        state.commit()
+
+
+train(state)
+print(f"worker {worker} is rank {hvd.rank()} of {hvd.size()}: {weights.numpy()[0]:g}\\n", end="", flush=True)
+"""
+
+
+def test_a_training_goes_on_without_a_rank_that_was_killed(tmp_path: Path) -> None:
+    script = tmp_path / "loses_a_rank.py"
+    script.write_text(LOSES_A_RANK)
+    ended = run_script(3, script, launcher=(*horovodrun(), "--no-prefix", "--min-np", "2"))
+    assert ended.code == 0, ended
+    # four steps of 1 + 2 + 3, then four of 1 + 3
+    assert sorted(ended.out.splitlines()) == ["worker 0 is rank 0 of 2: 40", "worker 2 is rank 1 of 2: 40"]
