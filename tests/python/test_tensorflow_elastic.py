@@ -3,11 +3,12 @@ inside of graphs that start over."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, List
 
 import numpy as np
 import pytest
-from ranks import on_ranks
+from ranks import horovodrun, on_ranks, run_script
 from test_tensorflow import ENV, tf  # noqa: F401
 
 keras = pytest.importorskip("keras")
