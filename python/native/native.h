@@ -89,4 +89,13 @@ void request_reap(native *state);
 extern PyType_Spec reducer_spec;
 extern PyType_Spec hook_spec;
 
+/* life.c. Room for so many elements; none is no failure. NULL with an exception, also where the count has failed. */
+void *native_new_array(Py_ssize_t count, size_t element_bytes);
+/* A list of ranks, to be freed with PyMem_Free; NULL with an exception. */
+int32_t *native_read_ranks(PyObject *list, int32_t *count);
+/* Functions of the module. */
+PyObject *py_init(PyObject *module, PyObject *args);
+PyObject *py_shutdown(PyObject *module, PyObject *unused);
+PyObject *py_members_update(PyObject *module, PyObject *unused);
+
 #endif
